@@ -1,0 +1,116 @@
+"""Kinds of microstates: how one is stored, checked and shown to a network.
+
+A microstate x_t is kept in its *stored form* (a lattice as one byte per site), on disk and on the
+training device alike, and becomes the *network input* (one-hot channels) one batch at a time.
+"""
+
+from typing import Annotated, Any, Literal, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
+
+from .errors import InputError
+
+__all__ = ["AnyMicrostate", "Lattice", "Microstate", "Vector"]
+
+
+class Microstate(Protocol):
+    """What every kind of microstate knows about itself."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one microstate in stored form."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the stored form."""
+        ...
+
+    def check(self, stored: NDArray[Any], name: str) -> NDArray[Any]:
+        """Returns `stored` of shape (..., *shape) in the stored type, or raises `InputError`.
+
+        Arguments:
+            stored: Microstates in stored form, with any leading axes.
+            name: What the message calls them, e.g. the file they came from.
+        """
+        ...
+
+    def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
+        """Turns a batch in stored form (B, *shape) into what the encoder takes."""
+        ...
+
+
+class _Kind(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def _check_shape(self, stored: NDArray[Any], shape: tuple[int, ...], name: str) -> None:
+        if stored.shape[-len(shape) :] != shape:
+            raise InputError(
+                f"{name} has shape {stored.shape}; a microstate of this system has shape {shape}, "
+                "several are stacked along the first axis"
+            )
+
+
+class Lattice(_Kind):
+    """A lattice of categorical sites: (H, W) bytes below `states`; input (B, states, H, W)."""
+
+    kind: Literal["lattice"] = "lattice"
+    height: int = Field(gt=0)
+    width: int = Field(gt=0)
+    states: int = Field(gt=1, le=256)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.height, self.width)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.uint8)
+
+    def check(self, stored: NDArray[Any], name: str) -> NDArray[Any]:
+        self._check_shape(stored, self.shape, name)
+        sites = stored.astype(np.uint8) if stored.dtype.kind in "biuf" else None
+        if sites is None or not np.array_equal(sites, stored):
+            raise InputError(f"{name} must hold whole numbers, one per site")
+        if sites.size and sites.max() >= self.states:
+            raise InputError(
+                f"{name} has a site in state {sites.max()}; states are 0 to {self.states - 1}"
+            )
+        return sites
+
+    def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
+        # Comparing bytes makes the channels without the int64 detour of torch's one_hot.
+        states = torch.arange(self.states, dtype=torch.uint8, device=stored.device)
+        return (stored.unsqueeze(-3) == states[:, None, None]).to(dtype)
+
+
+class Vector(_Kind):
+    """A plain vector of `size` numbers; its input is the vector itself."""
+
+    kind: Literal["vector"] = "vector"
+    size: int = Field(gt=0)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float64)
+
+    def check(self, stored: NDArray[Any], name: str) -> NDArray[Any]:
+        self._check_shape(stored, self.shape, name)
+        values = np.asarray(stored, dtype=self.dtype)
+        if not np.isfinite(values).all():
+            raise InputError(f"{name} must be finite; it holds NaN or infinity")
+        return values
+
+    def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
+        return stored.to(dtype)
+
+
+AnyMicrostate = Annotated[Lattice | Vector, Field(discriminator="kind")]

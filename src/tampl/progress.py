@@ -1,0 +1,45 @@
+"""Progress bars on standard error, so that standard output stays machine-readable."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+__all__ = ["bar"]
+
+Advance = Callable[[str], None]
+
+
+@contextmanager
+def bar(description: str, total: int, *, visible: bool = True) -> Iterator[Advance]:
+    """Shows a bar of `total` steps; each call of what it yields advances it by one.
+
+    Arguments:
+        description: What is being done.
+        total: How many steps there are.
+        visible: Whether to show it at all.
+
+    Example:
+        >>> with bar("counting", 2, visible=False) as advance:
+        ...     advance("first")
+        ...     advance("second")
+    """
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), disable=not visible) as progress:
+        task = progress.add_task(description, total=total, note="")
+        yield lambda note="": progress.update(task, advance=1, note=note)

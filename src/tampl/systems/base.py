@@ -1,0 +1,115 @@
+"""What a system is: parameters and random words in, trajectories and observables out.
+
+A system knows physics and units and nothing about learning. It is a frozen record of parameters;
+randomness enters as four 64-bit words per trajectory (`tampl.seeding.kernel_words`), so that a
+trajectory has the same bytes whatever runs beside it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from ..microstates import AnyMicrostate
+
+__all__ = ["Closure", "Description", "InitialState", "Observable", "Runs", "System"]
+
+Closure = Callable[[NDArray[Any]], NDArray[np.float64]]
+"""Initial microstates (n, ...) to a deterministic macroscopic trajectory for each, (n, F, m)."""
+
+
+class Observable(BaseModel):
+    """One macroscopic feature: its name in words, its symbol and its unit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str
+    symbol: str
+    unit: str = ""
+
+
+class Description(BaseModel):
+    """What must agree between a data set and a model: the system and how it is observed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    system: str
+    parameters: dict[str, Any]
+    microstate: AnyMicrostate
+    observables: tuple[Observable, ...]
+    interval: float
+    frames: int
+    time_unit: str = ""
+
+    @property
+    def times(self) -> NDArray[np.float64]:
+        """Times of the frames, t = 0 first, shape (F,)."""
+        return self.interval * np.arange(self.frames)
+
+
+@dataclass(frozen=True)
+class InitialState:
+    """One initial microstate in stored form and the family it was drawn from, e.g. "K=4"."""
+
+    microstate: NDArray[Any]
+    label: str
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Trajectories: microstates (n, F, *shape) in stored form and macrostates (n, F, m)."""
+
+    microstates: NDArray[Any]
+    macrostates: NDArray[np.float64]
+
+
+class System(BaseModel, ABC):
+    """A simulator with its observables. Subclasses are records of physical parameters."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @property
+    @abstractmethod
+    def description(self) -> Description:
+        """The system's name, parameters, microstate, observables and frames."""
+
+    @property
+    @abstractmethod
+    def kernel(self) -> str:
+        """Name and version of the code that makes the bytes, e.g. "sirs-numba-1"."""
+
+    @abstractmethod
+    def initial(self, generator: np.random.Generator) -> InitialState:
+        """Draws one initial microstate."""
+
+    @abstractmethod
+    def simulate(self, microstates: NDArray[Any], words: NDArray[np.uint64]) -> Runs:
+        """Runs one trajectory from each microstate (n, *shape) with its words (n, 4)."""
+
+    @abstractmethod
+    def ensemble(
+        self, microstates: NDArray[Any], words: NDArray[np.uint64]
+    ) -> NDArray[np.float64]:
+        """Runs N members from each of n microstates and keeps their macrostates only.
+
+        Arguments:
+            microstates: Initial microstates, (n, *shape).
+            words: Random words, (n, N, 4).
+
+        Returns:
+            Macrostates (n, N, F, m).
+        """
+
+    @abstractmethod
+    def observe(self, microstates: NDArray[Any]) -> NDArray[np.float64]:
+        """The prescribed map g: microstates (..., *shape) to macrostates (..., m)."""
+
+    @abstractmethod
+    def faults(self, macrostates: NDArray[np.float64]) -> str | None:
+        """What is physically wrong with macrostates (..., m), in words; None where nothing is."""
+
+    def closures(self) -> Mapping[str, Closure]:
+        """The system's textbook closures by name; none by default."""
+        return {}

@@ -1,0 +1,1 @@
+"""Compiled simulation kernels: plain functions over arrays, no classes, no allocation inside."""
