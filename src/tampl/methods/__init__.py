@@ -1,0 +1,25 @@
+"""Methods: losses and schedules for the one trainer."""
+
+from collections.abc import Mapping
+
+from .base import Batch, Losses, Method, OptimiserSpec, Stage, TrainingSpec, Turn
+from .tampl import LiteralTampl, Tampl
+from .trainer import DivergenceError, EpochRecord, Trainer
+
+__all__ = [
+    "METHODS",
+    "Batch",
+    "DivergenceError",
+    "EpochRecord",
+    "LiteralTampl",
+    "Losses",
+    "Method",
+    "OptimiserSpec",
+    "Stage",
+    "Tampl",
+    "Trainer",
+    "TrainingSpec",
+    "Turn",
+]
+
+METHODS: Mapping[str, type[Tampl]] = {"tampl": Tampl}

@@ -1,0 +1,17 @@
+"""Macroscopic models: encoder, latent transition and readout, with what they need to forecast."""
+
+from .base import MacroModel, Modules
+from .checkpoint import load_model, save_model
+from .spec import ModelSpec
+from .transitions import DeterministicTransition, FlowTransition, Transition
+
+__all__ = [
+    "DeterministicTransition",
+    "FlowTransition",
+    "MacroModel",
+    "ModelSpec",
+    "Modules",
+    "Transition",
+    "load_model",
+    "save_model",
+]

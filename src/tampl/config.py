@@ -1,0 +1,158 @@
+"""Recipes: one complete TOML file per experiment, checked before anything runs.
+
+The literal registries of systems and methods are read here and nowhere else. An error names the
+key, its value and the rule it breaks, in one line.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import tomli_w
+from pydantic import BaseModel, ValidationError
+
+from .data import DataPlan
+from .errors import InputError
+from .methods import METHODS, Method, TrainingSpec
+from .models import ModelSpec
+from .systems import SYSTEMS, System
+
+__all__ = ["Recipe", "read_recipe", "resolve_system"]
+
+SECTIONS = ("system", "data", "model", "training", "methods")
+
+Record = TypeVar("Record", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that determines an experiment.
+
+    Attributes:
+        name: The recipe's name, for logs and reports.
+        system: The simulator.
+        data: How many trajectories, from which seed.
+        model: The architecture, the same for every method.
+        training: How to train, the same for every method.
+        methods: The methods' own settings, by name.
+    """
+
+    name: str
+    system: System
+    data: DataPlan
+    model: ModelSpec
+    training: TrainingSpec
+    methods: Mapping[str, Method]
+
+    def method(self, name: str) -> Method:
+        """The method of a name, with the recipe's settings."""
+        if name not in self.methods:
+            raise InputError(f"`method` is {name!r}; choose one of {', '.join(self.methods)}")
+        return self.methods[name]
+
+    def with_seed(self, seed: int | None) -> "Recipe":
+        """The same recipe with another training seed; None keeps its own."""
+        if seed is None:
+            return self
+        settings = {**self.training.model_dump(), "seed": seed}
+        return replace(self, training=_parse(TrainingSpec, settings, "training"))
+
+    def as_tables(self) -> dict[str, Any]:
+        """The resolved recipe, defaults included, as TOML tables."""
+        description = self.system.description
+        methods = {name: _dump(method) for name, method in self.methods.items()}
+        return {
+            "system": {"name": description.system, **_dump(self.system)},
+            "data": _dump(self.data),
+            "model": _dump(self.model),
+            "training": _dump(self.training),
+            "methods": methods,
+        }
+
+    def write(self, path: Path) -> None:
+        """Writes the resolved recipe, which can be run again as it is."""
+        path.write_text(tomli_w.dumps(self.as_tables()))
+
+
+def read_recipe(path: Path) -> Recipe:
+    """Reads and checks a recipe."""
+    tables = _read_toml(path)
+    missing = [name for name in SECTIONS[:-1] if name not in tables]
+    if missing:
+        raise InputError(f"{path}: section [{missing[0]}] is missing")
+    unknown = [name for name in tables if name not in SECTIONS]
+    if unknown:
+        raise InputError(f"{path}: unknown key `{unknown[0]}`; sections are {', '.join(SECTIONS)}")
+    try:
+        return _resolve(path.stem, tables)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def resolve_system(name: str, parameters: Mapping[str, Any]) -> System:
+    """The simulator of a name with its parameters."""
+    if name not in SYSTEMS:
+        raise InputError(f"`system.name` is {name!r}; choose one of {', '.join(SYSTEMS)}")
+    return _parse(SYSTEMS[name], parameters, "system")
+
+
+def _resolve(name: str, tables: dict[str, Any]) -> Recipe:
+    tables = {key: _table(value, key) for key, value in tables.items()}
+    system = dict(tables["system"])
+    methods = {key: _table(value, key) for key, value in tables.get("methods", {}).items()}
+    unknown = [key for key in methods if key not in METHODS]
+    if unknown:
+        raise InputError(f"unknown key `methods.{unknown[0]}`; methods are {', '.join(METHODS)}")
+    return Recipe(
+        name=name,
+        system=resolve_system(system.pop("name", None), system),
+        data=_parse(DataPlan, tables["data"], "data"),
+        model=_parse(ModelSpec, tables["model"], "model"),
+        training=_parse(TrainingSpec, tables["training"], "training"),
+        methods={
+            key: _parse(method, methods.get(key, {}), f"methods.{key}")
+            for key, method in METHODS.items()
+        },
+    )
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise InputError(f"recipe {path} does not exist")
+    try:
+        tables = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not TOML: {error}") from error
+    if not tables:
+        raise InputError(f"{path} is empty; start from one of the files in recipes/")
+    return tables
+
+
+def _table(value: object, key: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"`{key}` is {value!r}; it must be a section [{key}]")
+    return value
+
+
+def _parse(record: type[Record], table: Mapping[str, Any], where: str) -> Record:
+    try:
+        return record.model_validate(table)
+    except ValidationError as error:
+        raise InputError(_first_error(error, where)) from error
+
+
+def _first_error(error: ValidationError, where: str) -> str:
+    first = error.errors()[0]
+    key = ".".join([where, *map(str, first["loc"])])
+    if first["type"] == "extra_forbidden":
+        return f"unknown key `{key}`"
+    if first["type"] == "missing":
+        return f"`{key}` is missing"
+    message = first["msg"].removeprefix("Value error, ")
+    return f"`{key}` is {first['input']!r}: {message[:1].lower()}{message[1:]}"
+
+
+def _dump(record: Any) -> dict[str, Any]:
+    return record.model_dump(mode="json", exclude_none=True)

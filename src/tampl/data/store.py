@@ -1,0 +1,170 @@
+"""A store: a folder with `manifest.json` and the shards it names.
+
+    store = Store.open("runs/sirs")
+    train = store.trajectories("train")      # microstates, macrostates, labels
+    test = store.references("test")          # initial microstates, macrostates of N runs from each
+
+Splits are by trajectory. Opening reads the manifest only; reading fills one array, shard by shard.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from ..errors import InputError
+from ..systems.base import Description
+from .atomic import replacing
+from .metadata import FORMAT, FORMAT_VERSION, Manifest, Shard
+from .shards import Arrays, empty_arrays, read_shard
+
+__all__ = [
+    "MANIFEST",
+    "References",
+    "Store",
+    "Trajectories",
+    "read_manifest",
+    "read_shard",
+    "write_manifest",
+]
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectories:
+    """Stored trajectories: microstates (n, F, *shape), macrostates (n, F, m) and labels (n,)."""
+
+    microstates: NDArray[Any]
+    macrostates: NDArray[np.float64]
+    labels: NDArray[np.str_]
+
+
+@dataclass(frozen=True, eq=False)
+class References:
+    """Initial microstates (n, *shape), macrostates of N runs each (n, N, F, m), labels (n,)."""
+
+    microstates: NDArray[Any]
+    macrostates: NDArray[np.float64]
+    labels: NDArray[np.str_]
+
+
+@dataclass(frozen=True)
+class Store:
+    """An existing store; `Store.open` is the way to one."""
+
+    path: Path
+    manifest: Manifest
+
+    @classmethod
+    def open(cls, path: str | Path) -> "Store":
+        """Opens the store in folder `path`, or raises `InputError` where there is none."""
+        return cls(Path(path), read_manifest(Path(path)))
+
+    @property
+    def description(self) -> Description:
+        """The system and how it was observed."""
+        return self.manifest.description
+
+    def missing(self) -> tuple[Shard, ...]:
+        """The shards that are not there (yet)."""
+        return tuple(s for s in self.manifest.shards if not (self.path / s.file).exists())
+
+    def trajectories(self, split: str, *, verify: bool = False) -> Trajectories:
+        """Reads a split of trajectories, such as "train".
+
+        Arguments:
+            split: The name of the split.
+            verify: Whether to compare every shard with its checksum.
+        """
+        arrays = self._read(split, references=False, verify=verify)
+        return Trajectories(arrays["microstates"], arrays["macrostates"], _decode(arrays))
+
+    def references(self, split: str = "test", *, verify: bool = False) -> References:
+        """Reads a split of references: initial microstates and the macrostates of their runs."""
+        arrays = self._read(split, references=True, verify=verify)
+        return References(arrays["initial"], arrays["macrostates"], _decode(arrays))
+
+    def _read(self, split: str, *, references: bool, verify: bool) -> Arrays:
+        self._refuse_other(split, references=references)
+        arrays = empty_arrays(self.manifest, split, self.manifest.splits[split].count)
+        for shard in self.manifest.of_split(split):
+            block = slice(shard.start, shard.start + shard.count)
+            read_shard(
+                self.path / shard.file,
+                manifest=self.manifest,
+                shard=shard,
+                into={name: array[block] for name, array in arrays.items()},
+                verify=verify,
+            )
+        return arrays
+
+    def _refuse_other(self, split: str, *, references: bool) -> None:
+        splits = self.manifest.splits
+        kind = "references" if references else "trajectories"
+        fitting = [name for name, entry in splits.items() if bool(entry.members) == references]
+        if split not in fitting:
+            raise InputError(
+                f"`split` is {split!r}; the splits of {self.path} that hold {kind} are {fitting}"
+            )
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Reads the manifest of a store, or raises `InputError`."""
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder} does not exist or is no folder: give the folder of a store, or make one "
+            "with `tampl simulate`"
+        )
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise InputError(
+            f"{folder} has no {MANIFEST}: give the folder of a store, or make one with "
+            "`tampl simulate`"
+        )
+    return _manifest(_json(path), path)
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Writes the manifest of a store, whole or not at all."""
+    text = json.dumps(manifest.model_dump(mode="json"), indent=2, ensure_ascii=False)
+    with replacing(folder / MANIFEST) as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+
+
+def _json(path: Path) -> Any:  # noqa: ANN401
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as error:
+        raise InputError(
+            f"{path} is no JSON ({error}): restore it, or make the store again elsewhere"
+        ) from error
+
+
+def _manifest(tree: Any, path: Path) -> Manifest:  # noqa: ANN401
+    keys = tree if isinstance(tree, dict) else {}
+    if keys.get("format") != FORMAT:
+        raise InputError(f"{path} has `format` {keys.get('format')!r}; a store has {FORMAT!r}")
+    if keys.get("format_version") != FORMAT_VERSION:
+        raise InputError(
+            f"{path} has `format_version` {keys.get('format_version')!r}; this tampl reads "
+            f"{FORMAT_VERSION}: use the version of tampl that made it, or make the store again"
+        )
+    try:
+        return Manifest.model_validate(tree)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise InputError(
+            f"{path} is malformed at `{key}` ({first['msg']}): restore it, or make the store "
+            "again elsewhere"
+        ) from error
+
+
+def _decode(arrays: Arrays) -> NDArray[np.str_]:
+    # Like any damaged byte, one in a label is found by the checksum and does not stop the reading.
+    return np.char.decode(arrays["labels"], "utf-8", "replace")

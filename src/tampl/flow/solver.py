@@ -1,0 +1,43 @@
+r"""Fixed-step integration of d w / d s = v(w, s; z) from s = 0 to s = 1, z held fixed."""
+
+from collections.abc import Callable, Mapping
+
+from torch import Tensor
+
+from .loss import VelocityField
+
+__all__ = ["SOLVERS", "Step", "euler", "midpoint", "rk4", "solve"]
+
+Step = Callable[[VelocityField, Tensor, Tensor, float, Tensor], Tensor]
+"""Advances w from flow time s (B, 1) by h under the condition z."""
+
+
+def euler(v: VelocityField, w: Tensor, s: Tensor, h: float, z: Tensor) -> Tensor:
+    """First order, one evaluation."""
+    return w + h * v(w, s, z)
+
+
+def midpoint(v: VelocityField, w: Tensor, s: Tensor, h: float, z: Tensor) -> Tensor:
+    """Second order, two evaluations."""
+    half = w + h / 2 * v(w, s, z)
+    return w + h * v(half, s + h / 2, z)
+
+
+def rk4(v: VelocityField, w: Tensor, s: Tensor, h: float, z: Tensor) -> Tensor:
+    """Fourth order, four evaluations."""
+    k1 = v(w, s, z)
+    k2 = v(w + h / 2 * k1, s + h / 2, z)
+    k3 = v(w + h / 2 * k2, s + h / 2, z)
+    k4 = v(w + h * k3, s + h, z)
+    return w + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+
+
+SOLVERS: Mapping[str, Step] = {"euler": euler, "midpoint": midpoint, "rk4": rk4}
+
+
+def solve(velocity: VelocityField, w: Tensor, z: Tensor, *, step: Step, steps: int) -> Tensor:
+    """Carries the noise w (B, d) to a sample at s = 1 in `steps` equal steps."""
+    h = 1 / steps
+    for k in range(steps):
+        w = step(velocity, w, w.new_full((len(w), 1), k * h), h, z)
+    return w

@@ -1,0 +1,138 @@
+r"""What a method is: turns of stages for the one trainer.
+
+A *stage* says which modules move and by which loss; a *turn* runs its stages in order, some number
+of times. TAMPL repeats one turn of two stages; joint training would repeat one stage. A loss is
+pure: all randomness reaches it as data, drawn beforehand from a passed generator.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from ..models import MacroModel, ModelSpec, Modules
+from ..systems.base import Description
+
+__all__ = ["Batch", "Losses", "Method", "OptimiserSpec", "Stage", "TrainingSpec", "Turn"]
+
+
+class OptimiserSpec(BaseModel):
+    """AdamW with a cosine schedule, gradient clipping and an average of the weights.
+
+    Attributes:
+        learning_rate: The rate at the start.
+        final_fraction: The rate at the end over the rate at the start; 1 keeps it constant.
+        weight_decay: AdamW's decoupled decay.
+        clip: Largest norm of a step's gradient; 0 for no clipping.
+        average: Decay of the exponential average of the weights that the model is made of; 0 to
+            use the last weights.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    learning_rate: PositiveFloat = 1e-3
+    final_fraction: float = Field(0.01, ge=0, le=1)
+    weight_decay: float = Field(0.01, ge=0)
+    clip: float = Field(1.0, ge=0)
+    average: float = Field(0.0, ge=0, lt=1)
+
+
+class TrainingSpec(BaseModel):
+    """How long and how to train; the same for every method of a comparison.
+
+    Attributes:
+        seed: Governs initial weights, batch order and noise.
+        epochs: Epochs of each of a method's turns.
+        batch_size: Pairs in a batch.
+        representation: Optimiser of stages that move the encoder.
+        transition: Optimiser of stages that move the transition alone.
+        validate_every: Epochs between validations, in the second half of the training.
+        validation_members: Rollouts from each validation microstate.
+        save_every: Epochs between checkpoints to resume from.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    seed: NonNegativeInt = 42
+    epochs: PositiveInt
+    batch_size: PositiveInt = 512
+    representation: OptimiserSpec = OptimiserSpec()
+    transition: OptimiserSpec = OptimiserSpec()
+    validate_every: PositiveInt = 5
+    validation_members: PositiveInt = 8
+    save_every: PositiveInt = 5
+
+
+class Batch:
+    """The fields of a batch that a stage asked for, and its noise.
+
+    Fields are `x`, `x_next` (network input), `y`, `y_next` (standardised macrostates) and `z`,
+    `z_next` (latent states of the frozen encoder).
+
+    Arguments:
+        fields: Tensors by name.
+        noise: What the stage drew for this batch.
+    """
+
+    def __init__(self, fields: Mapping[str, Tensor], noise: Mapping[str, Tensor]) -> None:
+        self._fields = fields
+        self.noise = noise
+
+    def __getattr__(self, name: str) -> Tensor:
+        try:
+            return self._fields[name]
+        except KeyError:
+            raise AttributeError(f"the batch has no `{name}`; add it to the stage's `needs`")
+
+
+@dataclass(frozen=True)
+class Losses:
+    """The loss to descend, and its parts before weighting for the log."""
+
+    total: Tensor
+    parts: Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One pass over the training pairs.
+
+    Attributes:
+        name: What the log calls it.
+        moves: Names of the modules that are trained; all others are frozen and in evaluation mode.
+        needs: Fields of a batch. `z` and `z_next` come from the latent cache: the encodings by the
+            encoder as it was when the stage began.
+        loss: Pure function of modules and batch.
+        draw: Draws the noise of a batch of a given size.
+        optimiser: How the modules move.
+        finish: Optional closing step, after the last pass.
+    """
+
+    name: str
+    moves: tuple[str, ...]
+    needs: frozenset[str]
+    loss: Callable[[Modules, Batch], Losses]
+    draw: Callable[[Modules, int, torch.Generator], Mapping[str, Tensor]]
+    optimiser: OptimiserSpec
+    finish: Callable[[Modules], None] | None = None
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Stages in order, the whole sequence repeated; one repetition is an epoch."""
+
+    stages: tuple[Stage, ...]
+    epochs: int
+
+
+class Method(Protocol):
+    """Losses and schedule; what training yields is a `MacroModel` that needs no method."""
+
+    def modules(self, spec: ModelSpec, description: Description) -> Modules:
+        """Builds the modules that are trained."""
+        ...
+
+    def turns(self, training: TrainingSpec) -> Sequence[Turn]:
+        """The stages for the trainer."""
+        ...

@@ -1,0 +1,160 @@
+"""A training run in a folder: checkpoints, log, best model, resume.
+
+    run.json             what the run is; another run is refused in the same folder
+    state.safetensors    everything to resume from, at the end of an epoch
+    history.json         one record per epoch
+    best.safetensors     the model with the lowest validation error
+    last.safetensors     the model after the last epoch
+
+Every file appears by rename, complete or not at all.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..models import MacroModel, Modules, save_model
+from ..models.checkpoint import load_tensors, save_tensors
+from ..progress import bar
+from .trainer import EpochRecord, Trainer
+
+__all__ = ["History", "RunFolder", "fit"]
+
+STATE_FORMAT = "tampl-state-1"
+
+Validate = Callable[[MacroModel], float]
+MakeModel = Callable[[Modules], MacroModel]
+
+
+@dataclass
+class History:
+    """The log of a run: one plain record per epoch, and the best validation error so far."""
+
+    epochs: list[dict[str, Any]] = field(default_factory=list)
+    best: float = float("inf")
+    best_epoch: int = 0
+
+
+class RunFolder:
+    """The files of one run.
+
+    Arguments:
+        path: The folder; it is made if it does not exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.state = path / "state.safetensors"
+        self.history = path / "history.json"
+        self.best = path / "best.safetensors"
+        self.last = path / "last.safetensors"
+
+    def claim(self, identity: dict[str, Any]) -> None:
+        """Starts a run or takes up the same one; refuses a folder that holds another."""
+        identity = json.loads(json.dumps(identity))
+        marker = self.path / "run.json"
+        if marker.exists():
+            _refuse_other(marker, json.loads(marker.read_text()), identity)
+        elif self.path.exists() and any(self.path.iterdir()):
+            raise InputError(f"{self.path} is not empty and holds no run; give another folder")
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_json(marker, identity)
+
+    def save(self, trainer: Trainer, history: History) -> None:
+        """Saves the state at the end of an epoch."""
+        header = {"format": STATE_FORMAT, "epoch": trainer.epoch, "history": vars(history)}
+        save_tensors(self.state, trainer.tensors(), header)
+        write_json(self.history, history.epochs)
+
+    def resume(self, trainer: Trainer) -> History:
+        """Puts the trainer where the run was left, and returns its log."""
+        if not self.state.exists():
+            return History()
+        tensors, header = load_tensors(self.state, STATE_FORMAT)
+        trainer.load(int(str(header["epoch"])), tensors)
+        return History(**header["history"])  # type: ignore[arg-type]
+
+
+def fit(
+    trainer: Trainer,
+    folder: RunFolder,
+    *,
+    make_model: MakeModel,
+    validate: Validate,
+    progress: bool = True,
+) -> History:
+    """Trains to the end of the schedule, from wherever the folder left off.
+
+    Arguments:
+        trainer: The loop.
+        folder: Where the run lives.
+        make_model: Makes a model of trained modules.
+        validate: The error of a model on validation data; the lowest is kept as the best.
+        progress: Whether to show a bar.
+    """
+    history = folder.resume(trainer)
+    total, every = len(trainer.schedule), trainer.training.validate_every
+    with bar("training", total, visible=progress) as advance:
+        for _ in range(trainer.epoch):
+            advance("resumed")
+        while trainer.epoch < total:
+            record = trainer.run_epoch()
+            last = trainer.epoch == total
+            error = None
+            if last or (2 * trainer.epoch > total and trainer.epoch % every == 0):
+                error = _validate(make_model(trainer.averaged()), validate, folder, history, record)
+            history.epochs.append({**record.as_dict(), "validation": error})
+            if last:
+                save_model(make_model(trainer.averaged()), folder.last)
+            if last or trainer.epoch % trainer.training.save_every == 0:
+                folder.save(trainer, history)
+            advance(_note(record, history))
+    return history
+
+
+def _validate(
+    model: MacroModel, validate: Validate, folder: RunFolder, history: History, record: EpochRecord
+) -> float:
+    error = validate(model)
+    # A first error that is not finite still leaves a best model to look at.
+    if error < history.best or history.best_epoch == 0:
+        history.best, history.best_epoch = error, record.epoch
+        save_model(model, folder.best)
+    return error
+
+
+def _note(record: EpochRecord, history: History) -> str:
+    losses = "  ".join(f"{name} {parts['total']:.3g}" for name, parts in record.losses.items())
+    best = f"  best {history.best:.3g}" if history.best_epoch else ""
+    return f"{losses}  latent std {record.latent.std_mean:.2g}{best}"
+
+
+def _refuse_other(marker: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+    difference = first_difference(found, wanted)
+    if difference is not None:
+        raise InputError(
+            f"{marker.parent} holds another run ({difference}); give another folder or remove it"
+        )
+
+
+def first_difference(found: Any, wanted: Any, key: str = "") -> str | None:  # noqa: ANN401
+    """The first place where two JSON values differ, in words; None where they agree."""
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        for name in sorted(found.keys() | wanted.keys()):
+            path = f"{key}.{name}" if key else name
+            answer = first_difference(found.get(name), wanted.get(name), path)
+            if answer is not None:
+                return answer
+        return None
+    return None if found == wanted else f"{key} {found!r} there, {wanted!r} here"
+
+
+def write_json(path: Path, content: object) -> None:
+    """Writes JSON, complete or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(json.dumps(content, indent=1) + "\n")
+    os.replace(temporary, path)

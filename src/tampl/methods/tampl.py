@@ -1,0 +1,142 @@
+r"""TAMPL: the paper's Algorithm 1.
+
+Stage I moves encoder and readout with the transition T and the target encoder \bar E fixed,
+
+    L_enc = lambda_cur E || R(E(x_t)) - y_t ||^2 + lambda_tr E l_tr(T; E(x_t), \bar E(x_{t+1})),
+
+then \bar E <- E, and stage II moves the transition alone by the unweighted
+
+    L_tr = E l_tr(T; \bar E(x_t), \bar E(x_{t+1})).
+
+\bar E is constant during each stage, so its encodings can be made once: after a representation pass
+every frame is encoded, and that cache (`z`, `z_next` of a batch) is the data of the transition pass
+and holds the targets of the next representation pass. `Tampl` works so. `LiteralTampl` keeps a copy
+of the encoder and applies it to every batch, as the algorithm is printed; it gives the same
+numbers and is here to prove it.
+
+Reference: Han, Zhao, Li, "Learning Macroscopic Dynamics without Reconstructing Microscopic States".
+"""
+
+from collections.abc import Mapping
+from copy import deepcopy
+
+import torch
+from pydantic import BaseModel, ConfigDict, PositiveFloat
+from torch import Tensor, nn
+
+from ..models import ModelSpec, Modules
+from ..systems.base import Description
+from .base import Batch, Losses, Stage, TrainingSpec, Turn
+
+__all__ = ["LiteralTampl", "Tampl"]
+
+
+class Tampl(BaseModel):
+    """Target-Anchored Macro-Predictive Latents, with the target encodings cached.
+
+    Attributes:
+        lambda_cur: Weight of the current macrostate's loss.
+        lambda_tr: Weight of the transition loss in stage I.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    lambda_cur: PositiveFloat = 1.0
+    lambda_tr: PositiveFloat = 0.1
+
+    def modules(self, spec: ModelSpec, description: Description) -> Modules:
+        return Modules.build(spec, description)
+
+    def turns(self, training: TrainingSpec) -> tuple[Turn, ...]:
+        representation = Stage(
+            name="representation",
+            moves=("encoder", "readout"),
+            needs=frozenset({"x", "y", "z_next"}),
+            loss=lambda modules, batch: representation_loss(
+                self, modules, batch, z_next=batch.z_next
+            ),
+            draw=_draw,
+            optimiser=training.representation,
+        )
+        transition = Stage(
+            name="transition",
+            moves=("transition",),
+            needs=frozenset({"z", "z_next"}),
+            loss=lambda modules, batch: transition_loss(
+                modules, batch, z=batch.z, z_next=batch.z_next
+            ),
+            draw=_draw,
+            optimiser=training.transition,
+        )
+        return (Turn((representation, transition), training.epochs),)
+
+
+class LiteralTampl(BaseModel):
+    """Algorithm 1 line by line, with a target encoder that is applied to every batch.
+
+    Attributes:
+        weights: The loss weights of the method it is compared with.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    weights: Tampl = Tampl()
+
+    def modules(self, spec: ModelSpec, description: Description) -> Modules:
+        built = Modules.build(spec, description)
+        built.add_module("target", deepcopy(built.encoder))
+        return built
+
+    def turns(self, training: TrainingSpec) -> tuple[Turn, ...]:
+        representation = Stage(
+            name="representation",
+            moves=("encoder", "readout"),
+            needs=frozenset({"x", "y", "x_next"}),
+            loss=lambda modules, batch: representation_loss(
+                self.weights, modules, batch, z_next=_target(modules)(batch.x_next)
+            ),
+            draw=_draw,
+            optimiser=training.representation,
+            finish=_copy_to_target,
+        )
+        transition = Stage(
+            name="transition",
+            moves=("transition",),
+            needs=frozenset({"x", "x_next"}),
+            loss=lambda modules, batch: transition_loss(
+                modules,
+                batch,
+                z=_target(modules)(batch.x),
+                z_next=_target(modules)(batch.x_next),
+            ),
+            draw=_draw,
+            optimiser=training.transition,
+        )
+        return (Turn((representation, transition), training.epochs),)
+
+
+def representation_loss(
+    weights: Tampl, modules: Modules, batch: Batch, *, z_next: Tensor
+) -> Losses:
+    """L_enc; the gradient reaches E through the condition z_t, not through the target z_next."""
+    z = modules.encoder(batch.x)
+    current = (modules.readout(z) - batch.y).square().sum(dim=-1).mean()
+    transition = modules.transition.loss(z, z_next, batch.noise)
+    total = weights.lambda_cur * current + weights.lambda_tr * transition
+    return Losses(total, {"cur": current, "tr": transition})
+
+
+def transition_loss(modules: Modules, batch: Batch, *, z: Tensor, z_next: Tensor) -> Losses:
+    """L_tr on frozen encodings, unweighted."""
+    loss = modules.transition.loss(z, z_next, batch.noise)
+    return Losses(loss, {"tr": loss})
+
+
+def _draw(modules: Modules, count: int, generator: torch.Generator) -> Mapping[str, Tensor]:
+    return modules.transition.draw(count, generator)
+
+
+def _target(modules: Modules) -> nn.Module:
+    return modules.get_submodule("target")
+
+
+def _copy_to_target(modules: Modules) -> None:
+    _target(modules).load_state_dict(modules.encoder.state_dict())

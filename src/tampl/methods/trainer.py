@@ -1,0 +1,181 @@
+"""The only training loop: runs the stages of a method, epoch by epoch.
+
+The latent cache follows from the weights: a stage that needs `z` or `z_next` finds the encodings of
+all frames by the encoder as it was when the stage began, and they stay valid until some stage has
+moved the encoder. Under TAMPL that is one sweep per epoch. The state at the end of an epoch is the
+weights, the optimisers and the epoch's number; batch order and noise are drawn from streams named
+by seed, epoch and stage, so a resumed run repeats an uninterrupted one.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..data.frames import Frames
+from ..errors import InputError
+from ..models import Modules
+from ..seeding import torch_generator
+from .base import Batch, Losses, Stage, TrainingSpec, Turn
+from .latents import LatentScale, encode_frames, latent_scale
+from .stepper import Stepper, focus
+
+__all__ = ["DivergenceError", "EpochRecord", "Trainer"]
+
+WATCHED_FRAMES = 4096
+"""Frames whose encodings are watched where no cache of all of them is at hand."""
+
+
+class DivergenceError(InputError):
+    """A loss that is no longer finite."""
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """What one epoch did: losses by stage and part, latent scale, seconds by stage."""
+
+    epoch: int
+    losses: Mapping[str, Mapping[str, float]]
+    latent: LatentScale
+    seconds: Mapping[str, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The record as plain data for the log."""
+        return asdict(self)
+
+
+class Trainer:
+    """Trains modules on frames, one epoch per call.
+
+    Arguments:
+        turns: What the method asks for.
+        modules: The modules, on the device and in the precision of the frames.
+        frames: The training frames.
+        training: Seed, batch size and lengths.
+    """
+
+    def __init__(
+        self,
+        turns: Sequence[Turn],
+        modules: Modules,
+        *,
+        frames: Frames,
+        training: TrainingSpec,
+    ) -> None:
+        self.modules = modules
+        self.frames = frames
+        self.training = training
+        self.epoch = 0
+        self.schedule = [turn.stages for turn in turns for _ in range(turn.epochs)]
+        steps_per_pass = -(-len(frames.pairs) // training.batch_size)
+        self.steppers = {
+            stage.name: Stepper(stage, modules, steps_per_pass * turn.epochs)
+            for turn in turns
+            for stage in turn.stages
+        }
+        self._cache: Tensor | None = None
+
+    def run_epoch(self) -> EpochRecord:
+        """Runs the stages of the next epoch."""
+        losses, seconds = {}, {}
+        for stage in self.schedule[self.epoch]:
+            start = time.perf_counter()
+            losses[stage.name] = self._run_stage(stage)
+            seconds[stage.name] = time.perf_counter() - start
+        self.epoch += 1
+        return EpochRecord(self.epoch, losses, self._watch(), seconds)
+
+    def _run_stage(self, stage: Stage) -> dict[str, float]:
+        if stage.needs & {"z", "z_next"} and self._cache is None:
+            self._cache = self._encode()
+        focus(self.modules, stage.moves)
+        stepper = self.steppers[stage.name]
+        sums: dict[str, Tensor] = defaultdict(lambda: self.frames.macrostates.new_zeros(()))
+        for batch, count in self._batches(stage):
+            losses = stepper.step(batch)
+            for name, value in _named(losses):
+                sums[name] += count * value
+        if "encoder" in stage.moves:
+            self._cache = None
+        if stage.finish is not None:
+            stage.finish(self.modules)
+        return self._means(stage, sums)
+
+    def _batches(self, stage: Stage) -> Iterator[tuple[Batch, int]]:
+        device = self.frames.stored.device
+        address = ("train", self.epoch, stage.name)
+        order = torch_generator(self.training.seed, *address, "order", device=device)
+        noise = torch_generator(self.training.seed, *address, "noise", device=device)
+        pairs = self.frames.pairs
+        shuffled = pairs[torch.randperm(len(pairs), generator=order, device=device)]
+        for index in shuffled.split(self.training.batch_size):
+            fields = {name: self._field(name, index) for name in stage.needs}
+            yield Batch(fields, stage.draw(self.modules, len(index), noise)), len(index)
+
+    def _field(self, name: str, index: Tensor) -> Tensor:
+        source, _, is_next = name.partition("_")
+        gather = {"x": self.frames.x, "y": self.frames.y, "z": self._cached}[source]
+        return gather(index + 1 if is_next else index)
+
+    def _cached(self, index: Tensor) -> Tensor:
+        assert self._cache is not None
+        return self._cache[index]
+
+    def _encode(self, index: Tensor | None = None) -> Tensor:
+        batch_size = self.training.batch_size
+        return encode_frames(self.modules.encoder, self.frames, batch_size=batch_size, index=index)
+
+    def _means(self, stage: Stage, sums: Mapping[str, Tensor]) -> dict[str, float]:
+        # The only synchronisation of a pass: losses are summed on the device until here.
+        means = {name: value.item() / len(self.frames.pairs) for name, value in sums.items()}
+        if not all(torch.isfinite(torch.tensor(list(means.values())))):
+            raise DivergenceError(
+                f"training diverged in the {stage.name} stage of epoch {self.epoch + 1}: the loss "
+                f"is {means['total']}; lower `training.{stage.name}.learning_rate` or its `clip`"
+            )
+        return means
+
+    def _watch(self) -> LatentScale:
+        if self._cache is not None:
+            return latent_scale(self._cache)
+        stride = -(-len(self.frames) // WATCHED_FRAMES)
+        index = torch.arange(0, len(self.frames), stride, device=self.frames.stored.device)
+        return latent_scale(self._encode(index))
+
+    def averaged(self) -> Modules:
+        """A frozen copy of the modules, with averaged weights where a stage averages."""
+        copy = deepcopy(self.modules).requires_grad_(False).eval()
+        parameters = dict(copy.named_parameters())
+        for stepper in self.steppers.values():
+            for name, value in stepper.average.items():
+                parameters[name].copy_(value)
+        return copy
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything to resume from, by name."""
+        state = {f"modules/{key}": value for key, value in self.modules.state_dict().items()}
+        for name, stepper in self.steppers.items():
+            state |= {f"stages/{name}/{key}": value for key, value in stepper.tensors()}
+        return state
+
+    def load(self, epoch: int, tensors: Mapping[str, Tensor]) -> None:
+        """Takes up the state after `epoch` epochs that `tensors` gave."""
+        self.epoch = epoch
+        self._cache = None
+        self.modules.load_state_dict(_under("modules/", tensors))
+        for name, stepper in self.steppers.items():
+            stepper.load(_under(f"stages/{name}/", tensors))
+
+
+def _named(losses: Losses) -> Iterator[tuple[str, Tensor]]:
+    yield "total", losses.total
+    yield from losses.parts.items()
+
+
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

@@ -1,0 +1,79 @@
+"""Models on disk: one safetensors file, its JSON header describing what the tensors are.
+
+Never pickle: a checkpoint can be read without running code from it. A file appears by rename only
+when it is complete.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import torch
+from pydantic import ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from ..data.normalization import Normalization
+from ..errors import InputError
+from ..systems.base import Description
+from ..version import __version__
+from .base import MacroModel, Modules
+from .spec import ModelSpec
+
+__all__ = ["load_model", "load_tensors", "save_model", "save_tensors"]
+
+FORMAT = "tampl-model-1"
+
+
+def save_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, object]) -> None:
+    """Writes tensors and a JSON header to one file, complete or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    save_file(contiguous, temporary, metadata={"json": json.dumps(header)})
+    os.replace(temporary, path)
+
+
+def load_tensors(path: Path, format_name: str) -> tuple[dict[str, Tensor], dict[str, object]]:
+    """Reads what `save_tensors` wrote; refuses what is absent, damaged or of another format."""
+    if not path.is_file():
+        raise InputError(f"{path} does not exist; train a model first or give another folder")
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = json.loads((file.metadata() or {}).get("json", "{}"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, json.JSONDecodeError) as error:
+        raise InputError(f"{path} is damaged ({error}); restore it or train again") from error
+    if header.get("format") != format_name:
+        raise InputError(
+            f"{path} has format {header.get('format')!r}, not {format_name!r}; it was not written "
+            f"by this version of tampl ({__version__})"
+        )
+    return tensors, header
+
+
+def save_model(model: MacroModel, path: Path) -> None:
+    """Saves weights, architecture, system and normalisation of a model."""
+    header = {
+        "format": FORMAT,
+        "code_version": __version__,
+        "spec": model.spec.model_dump(mode="json"),
+        "description": model.description.model_dump(mode="json"),
+    }
+    save_tensors(path, model.state_dict(), header)
+
+
+def load_model(path: Path, *, device: torch.device | str = "cpu") -> MacroModel:
+    """Loads a model saved by `save_model`, in evaluation mode."""
+    tensors, header = load_tensors(path, FORMAT)
+    try:
+        spec = ModelSpec.model_validate(header["spec"])
+        description = Description.model_validate(header["description"])
+    except (KeyError, ValidationError) as error:
+        raise InputError(f"{path} does not describe a model: {error}") from error
+    # The weights keep the precision they were trained in; the statistics stay float64.
+    modules = Modules.build(spec, description).to(tensors["readout.0.weight"].dtype)
+    normalization = Normalization(mean=tensors["y_mean"].numpy(), std=tensors["y_std"].numpy())
+    model = MacroModel(spec, description, normalization=normalization, modules=modules)
+    model.load_state_dict(tensors)
+    return model.to(device).eval()

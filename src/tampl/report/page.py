@@ -1,0 +1,187 @@
+"""The report of a run as one HTML file that needs nothing else.
+
+Style is inline, images are PNG data inside the page, and a content security policy forbids the
+browser to fetch anything. Every text that comes from outside is escaped.
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+
+from ..data.atomic import replacing
+from ..evaluate.metrics import Score
+from ..version import __version__
+from .names import BASELINES, name_of
+from .tables import to_html
+from .template import PAGE, STYLE
+
+__all__ = ["Report", "render_page", "write_page"]
+
+Facts = Mapping[str, object]
+
+_SECTIONS = {
+    "Predictions": ("predictions",),
+    "Same macrostate, different future": ("twins",),
+    "Training": ("training", "latent"),
+}
+_CAPTIONS = {
+    "predictions": (
+        "Initial microstates and their macroscopic futures. Bands are one standard deviation over "
+        "the members of an ensemble; closures are deterministic. Test microstates, not seen in "
+        "training."
+    ),
+    "twins": (
+        "Two test microstates with the same initial macrostate. What starts from the macrostate "
+        "alone must predict one future for both; a latent state of the microstate can tell them "
+        "apart. Bands are one standard deviation of the simulations."
+    ),
+    "training": (
+        "Losses of each training stage, and the error of rollouts from validation microstates "
+        "where it was measured."
+    ),
+    "latent": (
+        "Standard deviation of the latent coordinates over the data and their effective rank. A "
+        "collapse would show as a fall by orders of magnitude."
+    ),
+}
+_NARROW = ("latent",)
+_SCORES_NOTE = (
+    "Standardised units, frame t = 0 excluded; lower is better. RMSE compares ensemble means, "
+    "MMD² scalar marginal distributions (Gaussian kernel of width 1, biased estimator). The noise "
+    "floor is the expected score of a perfect model with ensembles of this size; the excess is "
+    "the difference to it. N/A: a deterministic prediction has no distribution."
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the page shows.
+
+    Arguments:
+        title: Heading of the page.
+        scores: Scores by method and baseline, e.g. `{"tampl": ..., "floor": ...}`.
+        summary: One or two sentences under the title; may be empty.
+        facts: What was done, in groups, e.g. `{"System": {"beta": 8.0}, "Data": {"seed": 1}}`.
+        wall_times: Seconds that each part took, e.g. `{"simulate": 61.2}`.
+        figures: PNG images by name: predictions, twins, training, latent; others come last.
+        provenance: Versions, hardware, command.
+    """
+
+    title: str
+    scores: Mapping[str, Score]
+    summary: str = ""
+    facts: Mapping[str, Facts] = field(default_factory=dict)
+    wall_times: Mapping[str, float] = field(default_factory=dict)
+    figures: Mapping[str, bytes] = field(default_factory=dict)
+    provenance: Facts = field(default_factory=dict)
+
+
+def write_page(report: Report, path: str | Path) -> None:
+    """Writes the page; the file appears complete or not at all."""
+    with replacing(Path(path)) as temporary:
+        temporary.write_text(render_page(report), encoding="utf-8")
+
+
+def render_page(report: Report) -> str:
+    """The whole page as text; sections without content are left out."""
+    shown = {name for names in _SECTIONS.values() for name in names}
+    others = tuple(name for name in report.figures if name not in shown)
+    sections = [
+        _section("What was done", _done(report)),
+        _section("Scores", _scores(report.scores)),
+        *(_section(title, _figures(report, names)) for title, names in _SECTIONS.items()),
+        _section("Further figures", _figures(report, others)),
+        _section("Provenance", _facts(report.provenance, "facts plain")),
+    ]
+    return PAGE.substitute(
+        title=escape(report.title),
+        summary=f'<p class="lead">{escape(report.summary)}</p>' if report.summary else "",
+        tiles=_tiles(report),
+        style=STYLE,
+        sections="\n".join(section for section in sections if section),
+        version=escape(__version__),
+    )
+
+
+def _section(title: str, content: str) -> str:
+    return f"<section>\n<h2>{escape(title)}</h2>\n{content}\n</section>" if content else ""
+
+
+def _tiles(report: Report) -> str:
+    """The few numbers to see first: the first method's score, the floor's, and the time."""
+    method = next((key for key in report.scores if key not in BASELINES), None)
+    numbers: dict[str, str] = {}
+    for key in filter(None, (method, "floor" if "floor" in report.scores else None)):
+        numbers[f"{name_of(key)}, RMSE"] = f"{report.scores[key].rmse:.4f}"
+    if method is not None and report.scores[method].mmd is not None:
+        numbers[f"{name_of(method)}, MMD²"] = f"{report.scores[method].mmd:.4f}"
+    if report.wall_times:
+        numbers["Wall time"] = _duration(sum(report.wall_times.values()))
+    return _pairs(numbers, "tiles") if numbers else ""
+
+
+def _done(report: Report) -> str:
+    groups = {title: {**facts} for title, facts in report.facts.items() if facts}
+    if report.wall_times:
+        times = {part: _duration(seconds) for part, seconds in report.wall_times.items()}
+        groups["Wall time"] = {**times, "total": _duration(sum(report.wall_times.values()))}
+    lists = (
+        f"<div><h3>{escape(title)}</h3>{_facts(facts)}</div>" for title, facts in groups.items()
+    )
+    return f'<div class="groups">{"".join(lists)}</div>' if groups else ""
+
+
+def _scores(scores: Mapping[str, Score]) -> str:
+    if not scores:
+        return ""
+    return f'<div class="wide">{to_html(scores)}</div>\n<p class="note">{escape(_SCORES_NOTE)}</p>'
+
+
+def _figures(report: Report, names: Sequence[str]) -> str:
+    return "\n".join(
+        _figure(name, report.figures[name]) for name in names if name in report.figures
+    )
+
+
+def _figure(name: str, png: bytes) -> str:
+    source = f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"
+    caption = escape(_CAPTIONS.get(name, name))
+    group = ' class="narrow"' if name in _NARROW else ""
+    image = f'<img src="{source}" alt="{escape(name)}: {caption}">'
+    return f'<figure{group}><div class="wide">{image}</div><figcaption>{caption}</figcaption></figure>'
+
+
+def _facts(facts: Facts, group: str = "facts") -> str:
+    return _pairs({key: _value(value) for key, value in facts.items()}, group) if facts else ""
+
+
+def _pairs(pairs: Mapping[str, str], group: str) -> str:
+    items = (
+        f"<div><dt>{escape(key)}</dt><dd>{escape(text)}</dd></div>" for key, text in pairs.items()
+    )
+    return f'<dl class="{group}">{"".join(items)}</dl>'
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_value(part)}" for key, part in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(_value(part) for part in value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _duration(seconds: float) -> str:
+    """Seconds as a person would say them.
+
+    Example:
+        >>> _duration(3.24), _duration(184.0), _duration(7500.0)
+        ('3.2 s', '3 min 04 s', '2 h 05 min')
+    """
+    if round(seconds, 1) < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
