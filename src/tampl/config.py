@@ -154,5 +154,5 @@ def _first_error(error: ValidationError, where: str) -> str:
     return f"`{key}` is {first['input']!r}: {message[:1].lower()}{message[1:]}"
 
 
-def _dump(record: Any) -> dict[str, Any]:
+def _dump(record: BaseModel) -> dict[str, Any]:
     return record.model_dump(mode="json", exclude_none=True)

@@ -1,8 +1,8 @@
 """The one error for wrong input.
 
-Whatever a user can get wrong (an argument, a recipe, a file) raises `InputError` with one line that
-says what, where and what to do. The command line turns it into exit code 2; every other exception
-is a bug of ours and exits with 1.
+Whatever a user can get wrong (an argument, a recipe, a file) raises `InputError` with one line
+that says what, where and what to do. The command line turns it into exit code 2; every other
+exception is a bug of ours and exits with 1.
 """
 
 

@@ -4,7 +4,6 @@ Base noise is drawn on the CPU from one stream per initial microstate, so a fore
 noise whatever the device and however many microstates are forecast at once.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from .atomic import replacing
 from .errors import InputError
 from .models import MacroModel
 from .progress import bar
@@ -60,8 +60,7 @@ class Forecast:
     def save(self, path: Path) -> None:
         """Writes samples, mean, std, quantiles and labels to an .npz file, whole or not at all."""
         q = (0.05, 0.5, 0.95)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        with open(temporary, "wb") as file:
+        with replacing(path) as temporary, temporary.open("wb") as file:
             np.savez(
                 file,
                 samples=self.samples,
@@ -73,7 +72,6 @@ class Forecast:
                 symbols=np.array(self.symbols),
                 units=np.array(self.units),
             )
-        os.replace(temporary, path)
 
     @classmethod
     def load(cls, path: Path) -> "Forecast":
@@ -125,7 +123,7 @@ def forecast(
     observables = model.description.observables
     return Forecast(
         samples=samples,
-        times=model.description.interval * np.arange(horizon + 1),
+        times=model.description.interval * np.arange(horizon + 1, dtype=np.float64),
         symbols=tuple(observable.symbol for observable in observables),
         units=tuple(observable.unit for observable in observables),
     )

@@ -42,4 +42,8 @@ def bar(description: str, total: int, *, visible: bool = True) -> Iterator[Advan
     )
     with Progress(*columns, console=Console(stderr=True), disable=not visible) as progress:
         task = progress.add_task(description, total=total, note="")
-        yield lambda note="": progress.update(task, advance=1, note=note)
+
+        def advance(note: str) -> None:
+            progress.update(task, advance=1, note=note)
+
+        yield advance

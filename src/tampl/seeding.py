@@ -6,13 +6,15 @@ package takes a generator or the words made here.
 """
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
 
 from .errors import InputError
 
-__all__ = ["kernel_words", "numpy_generator", "stream", "torch_generator"]
+__all__ = ["ambient_seed", "kernel_words", "numpy_generator", "stream", "torch_generator"]
 
 
 def stream(seed: int, *names: str | int) -> np.random.SeedSequence:
@@ -51,3 +53,14 @@ def torch_generator(
 def kernel_words(seed: int, *names: str | int) -> np.ndarray:
     """Four 64-bit words that start the generator of a compiled kernel, shape (4,)."""
     return stream(seed, *names).generate_state(4, np.uint64)
+
+
+@contextmanager
+def ambient_seed(seed: int, *names: str | int) -> Iterator[None]:
+    """Puts torch's global generator on the named stream, and back afterwards.
+
+    Only for what takes no generator, such as the initial weights of torch's own layers.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.random.manual_seed(torch_generator(seed, *names).initial_seed())
+        yield

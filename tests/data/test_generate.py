@@ -6,7 +6,7 @@ import pytest
 from lattice_walk import LatticeWalk
 
 from tampl.data import DataPlan, Store, generate
-from tampl.data.atomic import claimed, replacing
+from tampl.atomic import claimed, replacing
 from tampl.errors import InputError
 
 

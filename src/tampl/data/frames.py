@@ -1,8 +1,8 @@
 """The training view of a store: every frame on the training device, in stored form.
 
-Frames of all trajectories lie one after another; a *pair* is the index t of a frame whose successor
-t + 1 belongs to the same trajectory. A batch of indices becomes network input on the device, so the
-stored form (a byte per site) is all that is ever resident.
+Frames of all trajectories lie one after another; a *pair* is the index t of a frame whose
+successor t + 1 belongs to the same trajectory. A batch of indices becomes network input on the
+device, so the stored form (a byte per site) is all that is ever resident.
 """
 
 from dataclasses import dataclass

@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ..atomic import claimed, is_temporary, sweep
 from ..errors import InputError
 from ..progress import bar
 from ..seeding import kernel_words, numpy_generator
 from ..systems.base import InitialState, System
 from ..version import __version__
-from .atomic import claimed, is_temporary, sweep
 from .metadata import DataPlan, Manifest, Shard, first_difference
 from .shards import Arrays, check_header, encode_labels, write_shard
 from .store import MANIFEST, Store, write_manifest

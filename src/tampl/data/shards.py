@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..atomic import replacing
 from ..errors import InputError
 from ..version import __version__
-from .atomic import replacing
 from .metadata import Manifest, Shard
 
 __all__ = ["Arrays", "check_header", "empty_arrays", "encode_labels", "read_shard", "write_shard"]

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from ..atomic import replacing
 from ..errors import InputError
 from ..systems.base import Description
-from .atomic import replacing
 from .metadata import FORMAT, FORMAT_VERSION, Manifest, Shard
 from .shards import Arrays, empty_arrays, read_shard
 

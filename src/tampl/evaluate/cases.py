@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
-from ..data.atomic import replacing
+from ..atomic import replacing
 from ..errors import InputError
 from .metrics import Standardizer, standardized_future
 

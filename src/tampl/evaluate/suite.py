@@ -65,12 +65,11 @@ def evaluate_model(
     ours = forecast(model, test.microstates, horizon=frames - 1, members=members, seed=seed)
     predictions = {name: ours.samples if model.stochastic else ours.samples[:, 0]}
     predictions |= {key: closure(test.microstates) for key, closure in closures.items()}
-    mean_trajectory = train.macrostates.mean(axis=0)
-    predictions["mean_trajectory"] = np.broadcast_to(
-        mean_trajectory, (len(test.microstates), *mean_trajectory.shape)
-    )
     statistics = model.normalization
     scores = {key: score(y, test.macrostates, statistics) for key, y in predictions.items()}
+    mean_trajectory = train.macrostates.mean(axis=0)
+    everywhere = np.broadcast_to(mean_trajectory, (len(test.microstates), *mean_trajectory.shape))
+    scores["mean_trajectory"] = score(everywhere, test.macrostates, statistics)
     scores["floor"] = floor(test.macrostates, statistics)
     return Evaluation(scores, _cases(model.description, test, predictions, statistics))
 

@@ -1,6 +1,6 @@
 r"""The conditional flow-matching loss.
 
-    l_tr = E_{s, epsilon} [ 1/d || v(u_s, s; z_t) - (z_{t+1} - epsilon) ||^2 ]
+l_tr = E_{s, epsilon} [ 1/d || v(u_s, s; z_t) - (z_{t+1} - epsilon) ||^2 ]
 """
 
 from collections.abc import Callable

@@ -22,4 +22,4 @@ __all__ = [
     "Turn",
 ]
 
-METHODS: Mapping[str, type[Tampl]] = {"tampl": Tampl}
+METHODS: Mapping[str, type[Method]] = {"tampl": Tampl}

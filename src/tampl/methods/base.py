@@ -5,15 +5,15 @@ of times. TAMPL repeats one turn of two stages; joint training would repeat one 
 pure: all randomness reaches it as data, drawn beforehand from a passed generator.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from ..models import MacroModel, ModelSpec, Modules
+from ..models import ModelSpec, Modules
 from ..systems.base import Description
 
 __all__ = ["Batch", "Losses", "Method", "OptimiserSpec", "Stage", "TrainingSpec", "Turn"]
@@ -83,7 +83,8 @@ class Batch:
         try:
             return self._fields[name]
         except KeyError:
-            raise AttributeError(f"the batch has no `{name}`; add it to the stage's `needs`")
+            message = f"the batch has no `{name}`; add it to the stage's `needs`"
+            raise AttributeError(message) from None
 
 
 @dataclass(frozen=True)
@@ -126,13 +127,18 @@ class Turn:
     epochs: int
 
 
-class Method(Protocol):
-    """Losses and schedule; what training yields is a `MacroModel` that needs no method."""
+class Method(BaseModel, ABC):
+    """Losses and schedule; what training yields is a `MacroModel` that needs no method.
 
+    A method is a frozen record of its own settings, such as the weights of its losses.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @abstractmethod
     def modules(self, spec: ModelSpec, description: Description) -> Modules:
         """Builds the modules that are trained."""
-        ...
 
+    @abstractmethod
     def turns(self, training: TrainingSpec) -> Sequence[Turn]:
         """The stages for the trainer."""
-        ...

@@ -1,8 +1,9 @@
 r"""The latent cache and its health.
 
 The cache holds \bar E(x) of every frame, made in one sweep of the frozen encoder. Its spread tells
-whether the latent scale collapses: the standard deviation of each latent dimension over the frames,
-and the effective rank exp(-sum_i p_i log p_i), p_i the eigenvalues of the covariance over their sum.
+whether the latent scale collapses: the standard deviation of each latent dimension over the
+frames, and the effective rank exp(-sum_i p_i log p_i), p_i the eigenvalues of the covariance over
+their sum.
 
 Reference for the rank: Roy and Vetterli, "The effective rank", EUSIPCO 2007.
 """

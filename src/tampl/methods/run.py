@@ -10,12 +10,13 @@ Every file appears by rename, complete or not at all.
 """
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..atomic import replacing
+from ..data.metadata import first_difference
 from ..errors import InputError
 from ..models import MacroModel, Modules, save_model
 from ..models.checkpoint import load_tensors, save_tensors
@@ -75,8 +76,8 @@ class RunFolder:
         if not self.state.exists():
             return History()
         tensors, header = load_tensors(self.state, STATE_FORMAT)
-        trainer.load(int(str(header["epoch"])), tensors)
-        return History(**header["history"])  # type: ignore[arg-type]
+        trainer.load(header["epoch"], tensors)
+        return History(**header["history"])
 
 
 def fit(
@@ -106,7 +107,9 @@ def fit(
             last = trainer.epoch == total
             error = None
             if last or (2 * trainer.epoch > total and trainer.epoch % every == 0):
-                error = _validate(make_model(trainer.averaged()), validate, folder, history, record)
+                error = _validate(
+                    make_model(trainer.averaged()), validate, folder, history, record
+                )
             history.epochs.append({**record.as_dict(), "validation": error})
             if last:
                 save_model(make_model(trainer.averaged()), folder.last)
@@ -136,25 +139,14 @@ def _note(record: EpochRecord, history: History) -> str:
 def _refuse_other(marker: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
     difference = first_difference(found, wanted)
     if difference is not None:
+        key, there, here = difference
         raise InputError(
-            f"{marker.parent} holds another run ({difference}); give another folder or remove it"
+            f"{marker.parent} holds another run (`{key}` is {there} there, {here} here): give "
+            "another folder or remove that one"
         )
-
-
-def first_difference(found: Any, wanted: Any, key: str = "") -> str | None:  # noqa: ANN401
-    """The first place where two JSON values differ, in words; None where they agree."""
-    if isinstance(found, dict) and isinstance(wanted, dict):
-        for name in sorted(found.keys() | wanted.keys()):
-            path = f"{key}.{name}" if key else name
-            answer = first_difference(found.get(name), wanted.get(name), path)
-            if answer is not None:
-                return answer
-        return None
-    return None if found == wanted else f"{key} {found!r} there, {wanted!r} here"
 
 
 def write_json(path: Path, content: object) -> None:
     """Writes JSON, complete or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(content, indent=1) + "\n")
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1) + "\n")

@@ -8,30 +8,31 @@ then \bar E <- E, and stage II moves the transition alone by the unweighted
 
     L_tr = E l_tr(T; \bar E(x_t), \bar E(x_{t+1})).
 
-\bar E is constant during each stage, so its encodings can be made once: after a representation pass
-every frame is encoded, and that cache (`z`, `z_next` of a batch) is the data of the transition pass
-and holds the targets of the next representation pass. `Tampl` works so. `LiteralTampl` keeps a copy
-of the encoder and applies it to every batch, as the algorithm is printed; it gives the same
-numbers and is here to prove it.
+\bar E is constant during each stage, so its encodings can be made once: after a representation
+pass every frame is encoded, and that cache (`z`, `z_next` of a batch) is the data of the
+transition pass and holds the targets of the next representation pass. `Tampl` works so.
+`LiteralTampl` keeps a copy of the encoder and applies it to every batch, as the algorithm is
+printed; it gives the same numbers and is here to prove it.
 
-Reference: Han, Zhao, Li, "Learning Macroscopic Dynamics without Reconstructing Microscopic States".
+Reference: Han, Zhao, Li, "Learning Macroscopic Dynamics without Reconstructing Microscopic
+States".
 """
 
 from collections.abc import Mapping
 from copy import deepcopy
 
 import torch
-from pydantic import BaseModel, ConfigDict, PositiveFloat
+from pydantic import PositiveFloat
 from torch import Tensor, nn
 
 from ..models import ModelSpec, Modules
 from ..systems.base import Description
-from .base import Batch, Losses, Stage, TrainingSpec, Turn
+from .base import Batch, Losses, Method, Stage, TrainingSpec, Turn
 
 __all__ = ["LiteralTampl", "Tampl"]
 
 
-class Tampl(BaseModel):
+class Tampl(Method):
     """Target-Anchored Macro-Predictive Latents, with the target encodings cached.
 
     Attributes:
@@ -39,7 +40,6 @@ class Tampl(BaseModel):
         lambda_tr: Weight of the transition loss in stage I.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     lambda_cur: PositiveFloat = 1.0
     lambda_tr: PositiveFloat = 0.1
 
@@ -70,14 +70,13 @@ class Tampl(BaseModel):
         return (Turn((representation, transition), training.epochs),)
 
 
-class LiteralTampl(BaseModel):
+class LiteralTampl(Method):
     """Algorithm 1 line by line, with a target encoder that is applied to every batch.
 
     Attributes:
         weights: The loss weights of the method it is compared with.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     weights: Tampl = Tampl()
 
     def modules(self, spec: ModelSpec, description: Description) -> Modules:

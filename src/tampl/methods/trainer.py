@@ -1,10 +1,10 @@
 """The only training loop: runs the stages of a method, epoch by epoch.
 
-The latent cache follows from the weights: a stage that needs `z` or `z_next` finds the encodings of
-all frames by the encoder as it was when the stage began, and they stay valid until some stage has
-moved the encoder. Under TAMPL that is one sweep per epoch. The state at the end of an epoch is the
-weights, the optimisers and the epoch's number; batch order and noise are drawn from streams named
-by seed, epoch and stage, so a resumed run repeats an uninterrupted one.
+The latent cache follows from the weights: a stage that needs `z` or `z_next` finds the encodings
+of all frames by the encoder as it was when the stage began, and they stay valid until some stage
+has moved the encoder. Under TAMPL that is one sweep per epoch. The state at the end of an epoch is
+the weights, the optimisers and the epoch's number; batch order and noise are drawn from streams
+named by seed, epoch and stage, so a resumed run repeats an uninterrupted one.
 """
 
 import time

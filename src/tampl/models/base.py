@@ -92,12 +92,12 @@ class MacroModel(nn.Module):
         return Normalization(mean=self.y_mean.cpu().numpy(), std=self.y_std.cpu().numpy())
 
     def encode(self, microstates: Tensor) -> Tensor:
-        """z = E(x) for microstates in stored form, (B, *shape) to (B, d)."""
+        """Z = E(x) for microstates in stored form, (B, *shape) to (B, d)."""
         dtype = next(self.encoder.parameters()).dtype
         return self.encoder(self.description.microstate.network_input(microstates, dtype))
 
     def read(self, z: Tensor) -> Tensor:
-        """y = R(z) in physical units, float64."""
+        """Y = R(z) in physical units, float64."""
         return self.readout(z).to(self.y_std.dtype) * self.y_std + self.y_mean
 
     def rollout(self, z: Tensor, noise: Tensor) -> Iterator[Tensor]:

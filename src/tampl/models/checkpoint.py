@@ -5,8 +5,9 @@ when it is complete.
 """
 
 import json
-import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from pydantic import ValidationError
@@ -14,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from ..atomic import replacing
 from ..data.normalization import Normalization
 from ..errors import InputError
 from ..systems.base import Description
@@ -26,22 +28,21 @@ __all__ = ["load_model", "load_tensors", "save_model", "save_tensors"]
 FORMAT = "tampl-model-1"
 
 
-def save_tensors(path: Path, tensors: dict[str, Tensor], header: dict[str, object]) -> None:
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
     """Writes tensors and a JSON header to one file, complete or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    save_file(contiguous, temporary, metadata={"json": json.dumps(header)})
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        save_file(contiguous, temporary, metadata={"json": json.dumps(header)})
 
 
-def load_tensors(path: Path, format_name: str) -> tuple[dict[str, Tensor], dict[str, object]]:
+def load_tensors(path: Path, format_name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Reads what `save_tensors` wrote; refuses what is absent, damaged or of another format."""
     if not path.is_file():
         raise InputError(f"{path} does not exist; train a model first or give another folder")
     try:
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {}).get("json", "{}"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
     except (SafetensorError, json.JSONDecodeError) as error:
         raise InputError(f"{path} is damaged ({error}); restore it or train again") from error
     if header.get("format") != format_name:

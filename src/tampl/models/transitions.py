@@ -86,11 +86,11 @@ class FlowTransition(Transition):
         return flow_matching_loss(self.velocity, z, z_next, s=noise["s"], epsilon=noise["epsilon"])
 
     def draw(self, count: int, generator: torch.Generator) -> Noise:
-        like = next(self.parameters())
-        options = {"generator": generator, "dtype": like.dtype, "device": generator.device}
+        dtype, device = next(self.parameters()).dtype, generator.device
+        shape = (count, self.noise_dim)
         return {
-            "s": torch.rand(count, 1, **options),
-            "epsilon": torch.randn(count, self.noise_dim, **options),
+            "s": torch.rand((count, 1), generator=generator, dtype=dtype, device=device),
+            "epsilon": torch.randn(shape, generator=generator, dtype=dtype, device=device),
         }
 
     def forward(self, z: Tensor, noise: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from ..data.atomic import replacing
+from ..atomic import replacing
 from ..errors import InputError
 from ..evaluate.cases import Case, Cases, Curve
 from . import style
@@ -254,4 +254,6 @@ def _entry(line: style.Line, text: str, *, band: bool) -> tuple[Any, str]:
 
 def _legend_above(figure: Figure, legend: Legend) -> None:
     marks, texts = [mark for mark, _ in legend], [text for _, text in legend]
-    figure.legend(marks, texts, loc="outside upper center", ncols=min(len(legend), 5))
+    box = figure.legend(marks, texts, loc="outside upper center", ncols=min(len(legend), 5))
+    for text in box.get_texts():
+        text.set_parse_math(False)

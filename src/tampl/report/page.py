@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from ..data.atomic import replacing
+from ..atomic import replacing
 from ..evaluate.metrics import Score
 from ..version import __version__
 from .names import BASELINES, name_of
@@ -149,8 +149,8 @@ def _figure(name: str, png: bytes) -> str:
     source = f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"
     caption = escape(_CAPTIONS.get(name, name))
     group = ' class="narrow"' if name in _NARROW else ""
-    image = f'<img src="{source}" alt="{escape(name)}: {caption}">'
-    return f'<figure{group}><div class="wide">{image}</div><figcaption>{caption}</figcaption></figure>'
+    image = f'<div class="wide"><img src="{source}" alt="{escape(name)}: {caption}"></div>'
+    return f"<figure{group}>{image}<figcaption>{caption}</figcaption></figure>"
 
 
 def _facts(facts: Facts, group: str = "facts") -> str:

@@ -46,7 +46,7 @@ class Description(BaseModel):
     @property
     def times(self) -> NDArray[np.float64]:
         """Times of the frames, t = 0 first, shape (F,)."""
-        return self.interval * np.arange(self.frames)
+        return self.interval * np.arange(self.frames, dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import InputError
+from .errors import InputError
 
 __all__ = ["claimed", "is_temporary", "replacing", "sweep"]
 

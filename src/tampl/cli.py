@@ -1,0 +1,211 @@
+"""The command `tampl`: one verb per layer, each a thin wrapper over one public function.
+
+Results go to standard output (`--json` for machines), progress to standard error. Exit code 0 is
+done, 2 is wrong input with one line that says what to do, 1 is a bug of ours.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .errors import InputError
+from .version import __version__
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Forecast macroscopic observables of many-body systems from one microscopic state.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+RecipeFile = Annotated[Path, typer.Argument(help="Recipe, a TOML file.")]
+RunDir = Annotated[Path, typer.Argument(help="Folder of a run.")]
+DataDir = Annotated[Path, typer.Option("--data", help="Folder of a store.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Device = Annotated[str, typer.Option(help="torch device, such as cpu or cuda.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Training seed; default: the recipe's.")]
+
+# typer may carry its own copy of click; its public exception leads to the base in either case.
+UsageError: Any = typer.BadParameter.__base__
+
+
+def main() -> None:
+    """Runs the command line and turns wrong input into one line and exit code 2."""
+    try:
+        sys.exit(app(sys.argv[1:] or ["--help"], standalone_mode=False) or 0)
+    except InputError as error:
+        _fail(str(error))
+    except UsageError as error:
+        _fail(f"{error.format_message()} (see `tampl --help`)")
+    except (PermissionError, IsADirectoryError, NotADirectoryError) as error:
+        _fail(f"{error.filename}: {error.strerror}; choose another path")
+    except KeyboardInterrupt:
+        _fail("interrupted; the same command goes on from what was saved", code=130)
+
+
+def _fail(message: str, code: int = 2) -> None:
+    print(f"tampl: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _show(result: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(result))
+    else:
+        print("\n".join(f"{key}: {_plain(value)}" for key, value in result.items()))
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_plain(part)}" for key, part in value.items())
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@app.callback(invoke_without_command=True)
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        print(__version__)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for data, run and report.")] = Path(
+        "runs/demo"
+    ),
+    seed: Seed = None,
+    as_json: Json = False,
+) -> None:
+    """Goes the whole way on a laptop-size SIRS lattice: simulate, train, evaluate, report."""
+    from .demo import run_demo
+
+    result = run_demo(out, seed=seed)
+    if as_json:
+        _show({"report": str(result.page), "scores": _scores(result.scores)}, as_json)
+    else:
+        _print_table(result.scores)
+        print(f"report: {result.page}")
+
+
+@app.command()
+def simulate(
+    recipe: RecipeFile,
+    out: Annotated[Path, typer.Option(help="Folder for the store.")],
+    workers: Annotated[int | None, typer.Option(min=1, help="Threads; default: all.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Makes the data of a recipe, or what is missing of it."""
+    from . import pipeline
+    from .config import read_recipe
+
+    store = pipeline.simulate(read_recipe(recipe), out, workers=workers)
+    splits = {name: split.count for name, split in store.manifest.splits.items()}
+    _show({"store": str(out), "identity": store.manifest.identity, "splits": splits}, as_json)
+
+
+@app.command()
+def check(
+    data: Annotated[Path, typer.Argument(help="Folder of a store.")], as_json: Json = False
+) -> None:
+    """Checks a store: format, checksums, physical sanity. Exit code 2 if anything is wrong."""
+    from . import pipeline
+
+    report = pipeline.check_data(data)
+    _show({**asdict(report), "path": str(report.path), "ok": report.ok}, as_json)
+    if not report.ok:
+        raise InputError(f"{data}: {report.problems[0]} ({len(report.problems)} in all)")
+
+
+@app.command()
+def train(
+    recipe: RecipeFile,
+    data: DataDir,
+    out: Annotated[Path, typer.Option(help="Folder for the run.")],
+    method: Annotated[str, typer.Option(help="Name of the method.")] = "tampl",
+    seed: Seed = None,
+    device: Device = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Trains a model, or goes on with an interrupted training."""
+    from . import pipeline
+    from .config import read_recipe
+
+    history = pipeline.train(
+        read_recipe(recipe).with_seed(seed), data, out, method=method, device=device
+    )
+    result = {
+        "run": str(out),
+        "epochs": len(history.epochs),
+        "validation_rmse": history.best,
+        "best_epoch": history.best_epoch,
+        "latent": history.epochs[-1]["latent"],
+    }
+    _show(result, as_json)
+
+
+@app.command()
+def forecast(
+    run: RunDir,
+    initial: Annotated[Path, typer.Option(help="Initial microstates, an .npy file.")],
+    horizon: Annotated[int, typer.Option(min=1, help="Frames ahead.")],
+    out: Annotated[Path, typer.Option(help="Ensemble, an .npz file.")],
+    samples: Annotated[int, typer.Option(min=1, help="Members of the ensemble.")] = 64,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the ensemble.")] = 0,
+    device: Device = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Forecasts the observables, with their spread, from initial microstates."""
+    from . import pipeline
+
+    result = pipeline.forecast_file(
+        run, initial, out, horizon=horizon, samples=samples, seed=seed, device=device
+    )
+    final = {
+        symbol: {"mean": mean, "std": std}
+        for symbol, mean, std in zip(
+            result.symbols, result.mean[0, -1].tolist(), result.std[0, -1].tolist(), strict=True
+        )
+    }
+    shape = dict(zip(("microstates", "members", "frames"), result.samples.shape, strict=False))
+    _show({"forecast": str(out), **shape, "time": result.times[-1], "final": final}, as_json)
+
+
+@app.command()
+def evaluate(run: RunDir, data: DataDir, device: Device = "cpu", as_json: Json = False) -> None:
+    """Scores a run on the test split, beside closures, mean trajectory and noise floor."""
+    from . import pipeline
+
+    scores = pipeline.evaluate_run(run, data, device=device)
+    if as_json:
+        _show({"run": str(run), "scores": _scores(scores)}, as_json)
+    else:
+        _print_table(scores)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of evaluated runs.")],
+    out: Annotated[Path, typer.Option(help="Folder for page and figures.")],
+    as_json: Json = False,
+) -> None:
+    """Writes one self-contained page, its figures and the scores."""
+    from . import pipeline
+
+    _show({"report": str(pipeline.report_runs(runs, out))}, as_json)
+
+
+def _scores(scores: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
+    return {name: asdict(score) for name, score in scores.items()}
+
+
+def _print_table(scores: Mapping[str, Any]) -> None:
+    from .report.tables import to_markdown
+
+    print(to_markdown(scores))
