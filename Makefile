@@ -4,7 +4,7 @@ SEED ?= 42
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint format results clean
+.PHONY: demo test lint format clean
 
 demo: $(STAMP)
 	$(BIN)/tampl demo --out runs/demo --seed $(SEED)

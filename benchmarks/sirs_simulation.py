@@ -9,27 +9,17 @@ reference ensembles do. An event is a change of state; rejected attempts are not
 import argparse
 import json
 import os
-import platform
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 
+from tampl.provenance import provenance
 from tampl.seeding import kernel_words, numpy_generator
 from tampl.systems import SIRS
 from tampl.systems.kernels.sirs import run_chains
-from tampl.version import __version__
-
-
-def cpu_model() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 def usable_cores() -> int:
@@ -74,13 +64,7 @@ def benchmark(trajectories: int, seed: int) -> dict[str, Any]:
         "trajectories_per_second": trajectories * cores / together,
         "threads": cores,
         "trajectories": trajectories,
-        "hardware": {"cpu": cpu_model(), "cores": cores},
-        "versions": {
-            "tampl": __version__,
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "numba": numba.__version__,
-        },
+        "provenance": provenance(),
     }
 
 

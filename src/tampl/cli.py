@@ -5,6 +5,7 @@ done, 2 is wrong input with one line that says what to do, 1 is a bug of ours.
 """
 
 import json
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -43,8 +44,8 @@ def main() -> None:
         _fail(str(error))
     except UsageError as error:
         _fail(f"{error.format_message()} (see `tampl --help`)")
-    except (PermissionError, IsADirectoryError, NotADirectoryError) as error:
-        _fail(f"{error.filename}: {error.strerror}; choose another path")
+    except OSError as error:
+        _fail(f"{error}; see that the path is right and the disk has room")
     except KeyboardInterrupt:
         _fail("interrupted; the same command goes on from what was saved", code=130)
 
@@ -56,12 +57,21 @@ def _fail(message: str, code: int = 2) -> None:
 
 def _show(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print(json.dumps(result))
+        print(json.dumps(_strict(result)))
     else:
         print("\n".join(f"{key}: {_plain(value)}" for key, value in result.items()))
 
 
+def _strict(value: Any) -> Any:  # noqa: ANN401
+    """The value with null in place of what JSON has no number for."""
+    if isinstance(value, dict):
+        return {key: _strict(part) for key, part in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def _plain(value: object) -> str:
+    if isinstance(value, tuple | list):
+        return "; ".join(map(str, value)) or "none"
     if isinstance(value, dict):
         return ", ".join(f"{key} {_plain(part)}" for key, part in value.items())
     return f"{value:.4g}" if isinstance(value, float) else str(value)
@@ -119,8 +129,7 @@ def check(
 
     report = pipeline.check_data(data)
     _show({**asdict(report), "path": str(report.path), "ok": report.ok}, as_json)
-    if not report.ok:
-        raise InputError(f"{data}: {report.problems[0]} ({len(report.problems)} in all)")
+    report.refuse_problems()
 
 
 @app.command()

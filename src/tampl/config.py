@@ -5,7 +5,7 @@ key, its value and the rule it breaks, in one line.
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,13 +13,14 @@ from typing import Any, TypeVar
 import tomli_w
 from pydantic import BaseModel, ValidationError
 
+from .atomic import replacing
 from .data import DataPlan
 from .errors import InputError
 from .methods import METHODS, Method, TrainingSpec
 from .models import ModelSpec
-from .systems import SYSTEMS, System
+from .systems import SYSTEMS, Description, System
 
-__all__ = ["Recipe", "read_recipe", "resolve_system"]
+__all__ = ["Recipe", "find_system", "read_recipe", "resolve_system"]
 
 SECTIONS = ("system", "data", "model", "training", "methods")
 
@@ -59,10 +60,15 @@ class Recipe:
         settings = {**self.training.model_dump(), "seed": seed}
         return replace(self, training=_parse(TrainingSpec, settings, "training"))
 
-    def as_tables(self) -> dict[str, Any]:
-        """The resolved recipe, defaults included, as TOML tables."""
+    def as_tables(self, *, only: str | None = None) -> dict[str, Any]:
+        """The resolved recipe, defaults included, as TOML tables.
+
+        Arguments:
+            only: The one method whose settings to give; all by default.
+        """
         description = self.system.description
-        methods = {name: _dump(method) for name, method in self.methods.items()}
+        names = self.methods if only is None else [only]
+        methods = {name: _dump(self.methods[name]) for name in names}
         return {
             "system": {"name": description.system, **_dump(self.system)},
             "data": _dump(self.data),
@@ -73,11 +79,13 @@ class Recipe:
 
     def write(self, path: Path) -> None:
         """Writes the resolved recipe, which can be run again as it is."""
-        path.write_text(tomli_w.dumps(self.as_tables()))
+        with replacing(path) as temporary:
+            temporary.write_text(tomli_w.dumps(self.as_tables()), encoding="utf-8")
 
 
-def read_recipe(path: Path) -> Recipe:
+def read_recipe(path: str | Path) -> Recipe:
     """Reads and checks a recipe."""
+    path = Path(path)
     tables = _read_toml(path)
     missing = [name for name in SECTIONS[:-1] if name not in tables]
     if missing:
@@ -91,9 +99,16 @@ def read_recipe(path: Path) -> Recipe:
         raise InputError(f"{path}: {error}") from error
 
 
+def find_system(description: Description) -> System | None:
+    """The simulator that a store or a model speaks of; None where it is not one of ours."""
+    if description.system not in SYSTEMS:
+        return None
+    return resolve_system(description.system, description.parameters)
+
+
 def resolve_system(name: str, parameters: Mapping[str, Any]) -> System:
     """The simulator of a name with its parameters."""
-    if name not in SYSTEMS:
+    if name not in list(SYSTEMS):  # a list, because a file can hold a name that is not hashable
         raise InputError(f"`system.name` is {name!r}; choose one of {', '.join(SYSTEMS)}")
     return _parse(SYSTEMS[name], parameters, "system")
 
@@ -101,10 +116,11 @@ def resolve_system(name: str, parameters: Mapping[str, Any]) -> System:
 def _resolve(name: str, tables: dict[str, Any]) -> Recipe:
     tables = {key: _table(value, key) for key, value in tables.items()}
     system = dict(tables["system"])
-    methods = {key: _table(value, key) for key, value in tables.get("methods", {}).items()}
+    methods = tables.get("methods", {})
     unknown = [key for key in methods if key not in METHODS]
     if unknown:
         raise InputError(f"unknown key `methods.{unknown[0]}`; methods are {', '.join(METHODS)}")
+    methods = {key: _table(value, f"methods.{key}") for key, value in methods.items()}
     return Recipe(
         name=name,
         system=resolve_system(system.pop("name", None), system),
@@ -122,7 +138,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"recipe {path} does not exist")
     try:
-        tables = tomllib.loads(path.read_text())
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not TOML: {error}") from error
     if not tables:
@@ -140,18 +156,27 @@ def _parse(record: type[Record], table: Mapping[str, Any], where: str) -> Record
     try:
         return record.model_validate(table)
     except ValidationError as error:
-        raise InputError(_first_error(error, where)) from error
+        raise InputError(_first_error(error, table, where)) from error
 
 
-def _first_error(error: ValidationError, where: str) -> str:
+def _first_error(error: ValidationError, table: Mapping[str, Any], where: str) -> str:
     first = error.errors()[0]
-    key = ".".join([where, *map(str, first["loc"])])
+    key = ".".join([where, *_keys(table, first["loc"])])
     if first["type"] == "extra_forbidden":
         return f"unknown key `{key}`"
     if first["type"] == "missing":
         return f"`{key}` is missing"
     message = first["msg"].removeprefix("Value error, ")
     return f"`{key}` is {first['input']!r}: {message[:1].lower()}{message[1:]}"
+
+
+def _keys(table: object, location: Sequence[int | str]) -> Iterator[str]:
+    """The keys of a location in the file, without the names of choices that pydantic puts in."""
+    for key in location:
+        if isinstance(table, Mapping) and table.get("name") == key and key not in table:
+            continue
+        yield str(key)
+        table = table.get(key) if isinstance(table, Mapping) else None
 
 
 def _dump(record: BaseModel) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def run_demo(out: Path, *, seed: int | None = None) -> Demo:
     data, run = out / "data", out / f"tampl-{recipe.training.seed}"
     clock = _Clock()
     clock.time("simulate", lambda: simulate(recipe, data))
-    clock.time("check", lambda: check_data(data))
+    clock.time("check", lambda: check_data(data).refuse_problems())
     clock.time("train", lambda: train(recipe, data, run))
     scores = clock.time("evaluate", lambda: evaluate_run(run, data))
     page = report_runs([run], out, wall_times=clock.seconds)

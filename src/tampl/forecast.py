@@ -134,7 +134,8 @@ def _rollout(
     model: MacroModel, states: NDArray[Any], horizon: int, members: int, seed: int, first: int
 ) -> NDArray[np.float64]:
     device = model.y_mean.device
-    z = model.encode(torch.from_numpy(states).to(device)).repeat_interleave(members, dim=0)
+    # A copy, because torch takes no array that is read-only or runs backwards.
+    z = model.encode(torch.from_numpy(states.copy()).to(device)).repeat_interleave(members, dim=0)
     shape = (horizon, members, model.transition.noise_dim)
     noise = torch.cat(
         [

@@ -73,14 +73,16 @@ class Lattice(_Kind):
 
     def check(self, stored: NDArray[Any], name: str) -> NDArray[Any]:
         self._check_shape(stored, self.shape, name)
-        sites = stored.astype(np.uint8) if stored.dtype.kind in "biuf" else None
-        if sites is None or not np.array_equal(sites, stored):
+        kind = stored.dtype.kind
+        if kind not in "biuf" or (kind == "f" and not np.array_equal(stored, np.trunc(stored))):
             raise InputError(f"{name} must hold whole numbers, one per site")
-        if sites.size and sites.max() >= self.states:
+        # Compared before the cast, which would wrap numbers that no byte holds.
+        if stored.size and (stored.min() < 0 or stored.max() >= self.states):
+            worst = stored.min() if stored.min() < 0 else stored.max()
             raise InputError(
-                f"{name} has a site in state {sites.max()}; states are 0 to {self.states - 1}"
+                f"{name} has a site in state {worst}; states are 0 to {self.states - 1}"
             )
-        return sites
+        return stored.astype(np.uint8)
 
     def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
         # Comparing bytes makes the channels without the int64 detour of torch's one_hot.
@@ -104,6 +106,8 @@ class Vector(_Kind):
 
     def check(self, stored: NDArray[Any], name: str) -> NDArray[Any]:
         self._check_shape(stored, self.shape, name)
+        if stored.dtype.kind not in "biuf":
+            raise InputError(f"{name} holds {stored.dtype}; it must hold real numbers")
         values = np.asarray(stored, dtype=self.dtype)
         if not np.isfinite(values).all():
             raise InputError(f"{name} must be finite; it holds NaN or infinity")

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .config import Recipe, read_recipe, resolve_system
+from .config import Recipe, find_system, read_recipe
 from .data import CheckReport, Normalization, Store, check_store, generate
 from .data.frames import Frames
 from .errors import InputError
@@ -39,6 +39,9 @@ __all__ = [
 ]
 
 
+AnyPath = str | Path
+
+
 @dataclass(frozen=True)
 class Run:
     """A training run on disk."""
@@ -48,33 +51,31 @@ class Run:
     method: str
 
     @classmethod
-    def open(cls, path: Path) -> "Run":
+    def open(cls, path: AnyPath) -> "Run":
         """Opens the folder of a run."""
-        marker = path / "run.json"
-        if not marker.is_file():
+        folder = RunFolder(Path(path))
+        if not folder.identity.is_file():
             raise InputError(f"{path} holds no run; train one with `tampl train`")
-        return cls(
-            path, read_recipe(path / "recipe.toml"), json.loads(marker.read_text())["method"]
-        )
+        identity = json.loads(folder.identity.read_text())
+        return cls(folder.path, read_recipe(folder.recipe), identity["method"])
 
     def model(self, device: str = "cpu") -> MacroModel:
         """The best model of the run on validation data."""
         return load_model(RunFolder(self.path).best, device=device)
 
 
-def simulate(recipe: Recipe, out: Path, *, workers: int | None = None) -> Store:
+def simulate(recipe: Recipe, out: AnyPath, *, workers: int | None = None) -> Store:
     """Makes the data of a recipe, or what is missing of it."""
     return generate(recipe.system, recipe.data, out, workers=workers)
 
 
-def check_data(data: Path) -> CheckReport:
+def check_data(data: AnyPath) -> CheckReport:
     """Checks a store: format, checksums and physical sanity."""
-    description = Store.open(data).description
-    return check_store(data, resolve_system(description.system, description.parameters))
+    return check_store(data, find_system(Store.open(data).description))
 
 
 def train(
-    recipe: Recipe, data: Path, out: Path, *, method: str = "tampl", device: str = "cpu"
+    recipe: Recipe, data: AnyPath, out: AnyPath, *, method: str = "tampl", device: str = "cpu"
 ) -> History:
     """Trains a method of a recipe on a store; takes up an interrupted run in the same folder.
 
@@ -85,42 +86,59 @@ def train(
         method: Name of the method.
         device: Where to train.
     """
-    chosen = recipe.method(method)
+    chosen, store, folder = recipe.method(method), Store.open(data), RunFolder(Path(out))
     refuse_absent_device(device)
-    store = Store.open(data)
-    refuse_other_system(recipe.system.description, store.description)
-    folder = RunFolder(out)
-    folder.claim({"method": method, "recipe": recipe.as_tables(), "data": store.manifest.identity})
-    recipe.write(out / "recipe.toml")
-    train_split, valid_split = store.trajectories("train"), store.trajectories("valid")
-    normalization = Normalization.fit(train_split.macrostates)
-    frames = Frames.load(train_split, store.description.microstate, normalization, device=device)
+    refuse_other_system(recipe.system.description, store.description, whose="the recipe")
+    trajectories, valid = store.trajectories("train"), store.trajectories("valid")
+    normalization = Normalization.fit(trajectories.macrostates)
+    frames = Frames.load(trajectories, store.description.microstate, normalization, device=device)
     with ambient_seed(recipe.training.seed, "weights"):
         modules = chosen.modules(recipe.model, store.description).to(device)
-    trainer = Trainer(
-        chosen.turns(recipe.training), modules, frames=frames, training=recipe.training
-    )
-    history = fit(
-        trainer,
-        folder,
-        make_model=lambda trained: MacroModel(
-            recipe.model, store.description, normalization=normalization, modules=trained
-        ),
-        validate=lambda model: rollout_rmse(
-            model, valid_split, members=recipe.training.validation_members
-        ),
-    )
-    write_json(out / "provenance.json", provenance(device))
-    return history
+    turns = chosen.turns(recipe.training)
+    trainer = Trainer(turns, modules, frames=frames, training=recipe.training)
+    identity = {
+        "method": method,
+        "recipe": recipe.as_tables(only=method),
+        "data": store.manifest.identity,
+    }
+    with folder.claimed(identity):
+        recipe.write(folder.recipe)
+        _write_once(folder.provenance, provenance(device))
+        return fit(
+            trainer,
+            folder,
+            make_model=lambda trained: MacroModel(
+                recipe.model, store.description, normalization=normalization, modules=trained
+            ),
+            validate=lambda model: rollout_rmse(
+                model, valid, members=recipe.training.validation_members
+            ),
+        )
+
+
+def _write_once(path: Path, record: dict[str, object]) -> None:
+    # A finished run that is called again keeps the machine and command that made it.
+    if not path.exists():
+        write_json(path, record)
 
 
 def forecast_file(
-    run: Path, initial: Path, out: Path, *, horizon: int, samples: int, seed: int, device: str
+    run: AnyPath,
+    initial: AnyPath,
+    out: AnyPath,
+    *,
+    horizon: int,
+    samples: int = 64,
+    seed: int = 0,
+    device: str = "cpu",
 ) -> Forecast:
     """Forecasts from microstates in an .npy file and writes the ensemble to an .npz file."""
+    initial, out = Path(initial), Path(out)
     refuse_absent_device(device)
     if out.suffix != ".npz":
         raise InputError(f"`out` is {out}; a forecast is an .npz file")
+    if not out.parent.is_dir():
+        raise InputError(f"`out` is {out}, but the folder {out.parent} does not exist; make it")
     model = Run.open(run).model(device)
     states = model.description.microstate.check(_read_array(initial), str(initial))
     result = forecast(model, states, horizon=horizon, members=samples, seed=seed)
@@ -128,36 +146,37 @@ def forecast_file(
     return result
 
 
-def evaluate_run(run: Path, data: Path, *, device: str = "cpu") -> dict[str, Score]:
+def evaluate_run(run: AnyPath, data: AnyPath, *, device: str = "cpu") -> dict[str, Score]:
     """Scores a run on the test split of a store and keeps scores and cases beside the model."""
     refuse_absent_device(device)
     opened, store = Run.open(run), Store.open(data)
     model = opened.model(device)
-    refuse_other_system(model.description, store.description)
+    refuse_other_system(model.description, store.description, whose="the model")
     evaluation = evaluate_model(
         model,
         opened.method,
         train=store.trajectories("train"),
         test=store.references(),
-        closures=opened.recipe.system.closures(),
+        system=find_system(store.description),
     )
-    evaluation.cases.save(run / "cases.npz")
+    evaluation.cases.save(opened.path / "cases.npz")
     record = {
         "scores": {name: asdict(score) for name, score in evaluation.scores.items()},
         "seed": opened.recipe.training.seed,
         "provenance": provenance(device),
     }
-    write_json(run / "evaluation.json", record)
+    write_json(opened.path / "evaluation.json", record)
     return dict(evaluation.scores)
 
 
 def report_runs(
-    runs: Sequence[Path], out: Path, *, wall_times: Mapping[str, float] | None = None
+    runs: Sequence[AnyPath], out: AnyPath, *, wall_times: Mapping[str, float] | None = None
 ) -> Path:
     """Writes page, figures and scores of evaluated runs into a folder; returns the page."""
     opened = [Run.open(path) for path in runs]
     names = _distinct_names(opened)
     records = [_record(run, name) for run, name in zip(opened, names, strict=True)]
+    out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
     return write_report(records, out, wall_times=wall_times)
 

@@ -8,6 +8,7 @@ package takes a generator or the words made here.
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import index
 
 import numpy as np
 import torch
@@ -31,7 +32,9 @@ def stream(seed: int, *names: str | int) -> np.random.SeedSequence:
     """
     if seed < 0:
         raise InputError(f"`seed` is {seed}; a seed is an integer of at least 0")
-    address = hashlib.sha256(repr(names).encode()).digest()
+    # NumPy's integers print differently from Python's and must not address another stream.
+    plain = tuple(name if isinstance(name, str) else index(name) for name in names)
+    address = hashlib.sha256(repr(plain).encode()).digest()
     return np.random.SeedSequence([seed, *np.frombuffer(address, dtype="<u4").tolist()])
 
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from lattice_walk import LatticeWalk
 
-from tampl.data import DataPlan, Store, generate
 from tampl.atomic import claimed, replacing
+from tampl.data import DataPlan, Store, generate
 from tampl.errors import InputError
 
 

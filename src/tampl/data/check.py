@@ -55,6 +55,12 @@ class CheckReport:
         """Whether there is no problem."""
         return not self.problems
 
+    def refuse_problems(self) -> None:
+        """Raises `InputError` with the first problem, if there is any."""
+        if self.problems:
+            more = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
+            raise InputError(f"{self.path}: {self.problems[0]}{more}")
+
 
 def check_store(
     path: str | Path, system: System | None = None, *, progress: bool = True

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import Normalization, References, Trajectories
+from ..data.metadata import first_difference
 from ..errors import InputError
-from ..forecast import forecast
+from ..forecast import Forecast, forecast
 from ..models import MacroModel
-from ..systems.base import Closure, Description
+from ..systems.base import Description, System
 from .cases import Case, Cases, choose_cases, curve
 from .floor import floor
 from .metrics import Score, rmse, score, standardized_future
@@ -48,7 +49,7 @@ def evaluate_model(
     *,
     train: Trajectories,
     test: References,
-    closures: Mapping[str, Closure],
+    system: System | None = None,
     seed: int = 0,
 ) -> Evaluation:
     """Scores a model against the reference ensembles of a test split.
@@ -58,24 +59,26 @@ def evaluate_model(
         name: What the scores call it.
         train: The training trajectories, for their mean.
         test: Initial microstates and reference ensembles, (G, N, F, m).
-        closures: The system's closures by name.
+        system: The data's system, for its closures; None if it is not known.
         seed: Governs the forecast.
     """
     members, frames = test.macrostates.shape[1:3]
     ours = forecast(model, test.microstates, horizon=frames - 1, members=members, seed=seed)
     predictions = {name: ours.samples if model.stochastic else ours.samples[:, 0]}
-    predictions |= {key: closure(test.microstates) for key, closure in closures.items()}
+    if system is not None:
+        closures = system.closures().items()
+        predictions |= {key: closure(test.microstates) for key, closure in closures}
     statistics = model.normalization
     scores = {key: score(y, test.macrostates, statistics) for key, y in predictions.items()}
     mean_trajectory = train.macrostates.mean(axis=0)
     everywhere = np.broadcast_to(mean_trajectory, (len(test.microstates), *mean_trajectory.shape))
     scores["mean_trajectory"] = score(everywhere, test.macrostates, statistics)
     scores["floor"] = floor(test.macrostates, statistics)
-    return Evaluation(scores, _cases(model.description, test, predictions, statistics))
+    return Evaluation(scores, _cases(ours, test, predictions, statistics))
 
 
 def _cases(
-    description: Description,
+    ours: Forecast,
     test: References,
     predictions: Mapping[str, NDArray[Any]],
     statistics: Normalization,
@@ -91,22 +94,25 @@ def _cases(
         )
         for index in dict.fromkeys([*first, *twins])
     ]
-    symbols = tuple(observable.symbol for observable in description.observables)
-    return Cases(description.times, symbols, tuple(chosen), twins)
+    return Cases(ours.times, ours.symbols, tuple(chosen), twins)
 
 
-def refuse_other_system(model: Description, data: Description) -> None:
-    """Refuses a model and data that do not speak of the same system; lengths may differ."""
+def refuse_other_system(ours: Description, data: Description, *, whose: str) -> None:
+    """Refuses data of another system than ours; trajectories may have other lengths.
+
+    Arguments:
+        ours: What a model or a recipe speaks of.
+        data: What a store holds.
+        whose: What the message calls ours, e.g. "the model".
+    """
     for key in ("system", "microstate", "observables", "interval", "parameters"):
-        ours, theirs = getattr(model, key), getattr(data, key)
+        here, there = (record.model_dump(mode="json")[key] for record in (ours, data))
         if key == "parameters":
-            ours, theirs = ({**p, "frames": None} for p in (ours, theirs))
-        if ours != theirs:
+            here, there = ({**parameters, "frames": None} for parameters in (here, there))
+        difference = first_difference({key: here}, {key: there})
+        if difference is not None:
+            where, mine, theirs = difference
             raise InputError(
-                f"the model was trained on another system: its `{key}` is {_show(ours)}, the "
-                f"data's is {_show(theirs)}; give data made by the recipe of the run"
+                f"{whose} and the data are of different systems: `{where}` is {mine} in {whose}, "
+                f"{theirs} in the data; give data that the same recipe made"
             )
-
-
-def _show(value: Any) -> str:  # noqa: ANN401
-    return repr(value.model_dump() if hasattr(value, "model_dump") else value)

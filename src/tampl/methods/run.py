@@ -1,6 +1,8 @@
 """A training run in a folder: checkpoints, log, best model, resume.
 
     run.json             what the run is; another run is refused in the same folder
+    recipe.toml          the resolved recipe
+    provenance.json      hardware, versions, commit and command that started it
     state.safetensors    everything to resume from, at the end of an epoch
     history.json         one record per epoch
     best.safetensors     the model with the lowest validation error
@@ -10,12 +12,14 @@ Every file appears by rename, complete or not at all.
 """
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..atomic import replacing
+from ..atomic import claimed, replacing
 from ..data.metadata import first_difference
 from ..errors import InputError
 from ..models import MacroModel, Modules, save_model
@@ -36,7 +40,7 @@ class History:
     """The log of a run: one plain record per epoch, and the best validation error so far."""
 
     epochs: list[dict[str, Any]] = field(default_factory=list)
-    best: float = float("inf")
+    best: float | None = None
     best_epoch: int = 0
 
 
@@ -49,21 +53,29 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.identity = path / "run.json"
+        self.recipe = path / "recipe.toml"
+        self.provenance = path / "provenance.json"
         self.state = path / "state.safetensors"
         self.history = path / "history.json"
         self.best = path / "best.safetensors"
         self.last = path / "last.safetensors"
 
-    def claim(self, identity: dict[str, Any]) -> None:
-        """Starts a run or takes up the same one; refuses a folder that holds another."""
-        identity = json.loads(json.dumps(identity))
-        marker = self.path / "run.json"
-        if marker.exists():
-            _refuse_other(marker, json.loads(marker.read_text()), identity)
+    @contextmanager
+    def claimed(self, identity: dict[str, Any]) -> Iterator[None]:
+        """Starts a run or takes up the same one, alone; refuses a folder that holds another.
+
+        Arguments:
+            identity: What makes the run what it is, as JSON.
+        """
+        if self.identity.exists():
+            _refuse_other(self.path, json.loads(self.identity.read_text()), identity)
         elif self.path.exists() and any(self.path.iterdir()):
             raise InputError(f"{self.path} is not empty and holds no run; give another folder")
         self.path.mkdir(parents=True, exist_ok=True)
-        write_json(marker, identity)
+        with claimed(self.path):
+            write_json(self.identity, identity)
+            yield
 
     def save(self, trainer: Trainer, history: History) -> None:
         """Saves the state at the end of an epoch."""
@@ -121,27 +133,32 @@ def fit(
 
 def _validate(
     model: MacroModel, validate: Validate, folder: RunFolder, history: History, record: EpochRecord
-) -> float:
+) -> float | None:
     error = validate(model)
-    # A first error that is not finite still leaves a best model to look at.
-    if error < history.best or history.best_epoch == 0:
-        history.best, history.best_epoch = error, record.epoch
+    # A rollout that blows up is no number to compare with, but the first model is kept anyway.
+    known = error if math.isfinite(error) else None
+    if history.best_epoch == 0 or _better(known, history.best):
+        history.best, history.best_epoch = known, record.epoch
         save_model(model, folder.best)
-    return error
+    return known
+
+
+def _better(error: float | None, best: float | None) -> bool:
+    return error is not None and (best is None or error < best)
 
 
 def _note(record: EpochRecord, history: History) -> str:
-    losses = "  ".join(f"{name} {parts['total']:.3g}" for name, parts in record.losses.items())
-    best = f"  best {history.best:.3g}" if history.best_epoch else ""
-    return f"{losses}  latent std {record.latent.std_mean:.2g}{best}"
+    losses = " ".join(f"{parts['total']:.3g}" for parts in record.losses.values())
+    best = "" if history.best is None else f", best {history.best:.3g}"
+    return f"loss {losses}, latent std {record.latent.std_mean:.2g}{best}"
 
 
-def _refuse_other(marker: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+def _refuse_other(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
     difference = first_difference(found, wanted)
     if difference is not None:
         key, there, here = difference
         raise InputError(
-            f"{marker.parent} holds another run (`{key}` is {there} there, {here} here): give "
+            f"{folder} holds another run (`{key}` is {there} there, {here} here): give "
             "another folder or remove that one"
         )
 

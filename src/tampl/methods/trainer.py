@@ -72,6 +72,7 @@ class Trainer:
         self.training = training
         self.epoch = 0
         self.schedule = [turn.stages for turn in turns for _ in range(turn.epochs)]
+        _refuse_same_names(turns)
         steps_per_pass = -(-len(frames.pairs) // training.batch_size)
         self.steppers = {
             stage.name: Stepper(stage, modules, steps_per_pass * turn.epochs)
@@ -170,6 +171,12 @@ class Trainer:
         self.modules.load_state_dict(_under("modules/", tensors))
         for name, stepper in self.steppers.items():
             stepper.load(_under(f"stages/{name}/", tensors))
+
+
+def _refuse_same_names(turns: Sequence[Turn]) -> None:
+    names = [stage.name for turn in turns for stage in turn.stages]
+    if len(set(names)) < len(names):
+        raise InputError(f"the stages are named {names}; give each a name of its own")
 
 
 def _named(losses: Losses) -> Iterator[tuple[str, Tensor]]:

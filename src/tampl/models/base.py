@@ -9,7 +9,6 @@ The readout speaks standardised macrostates; the model returns physical units.
 
 from collections.abc import Iterator
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -78,8 +77,9 @@ class MacroModel(nn.Module):
         self.encoder = modules.encoder
         self.transition = modules.transition
         self.readout = modules.readout
-        self.register_buffer("y_mean", torch.from_numpy(np.asarray(normalization.mean)))
-        self.register_buffer("y_std", torch.from_numpy(np.asarray(normalization.std)))
+        # Copies: loading weights into the model must not reach the caller's statistics.
+        self.register_buffer("y_mean", torch.tensor(normalization.mean, dtype=torch.float64))
+        self.register_buffer("y_std", torch.tensor(normalization.std, dtype=torch.float64))
 
     @property
     def stochastic(self) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from pydantic import ValidationError
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from ..atomic import replacing
@@ -32,7 +32,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str,
     """Writes tensors and a JSON header to one file, complete or not at all."""
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replacing(path) as temporary:
-        save_file(contiguous, temporary, metadata={"json": json.dumps(header)})
+        temporary.write_bytes(save(contiguous, metadata={"json": json.dumps(header)}))
 
 
 def load_tensors(path: Path, format_name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -41,9 +41,9 @@ def load_tensors(path: Path, format_name: str) -> tuple[dict[str, Tensor], dict[
         raise InputError(f"{path} does not exist; train a model first or give another folder")
     try:
         with safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {}).get("json", "{}"))
+            header = dict(json.loads((file.metadata() or {}).get("json", "{}")))
             tensors = {name: file.get_tensor(name) for name in file.keys()}
-    except (SafetensorError, json.JSONDecodeError) as error:
+    except (SafetensorError, ValueError, TypeError) as error:
         raise InputError(f"{path} is damaged ({error}); restore it or train again") from error
     if header.get("format") != format_name:
         raise InputError(
@@ -68,13 +68,21 @@ def load_model(path: Path, *, device: torch.device | str = "cpu") -> MacroModel:
     """Loads a model saved by `save_model`, in evaluation mode."""
     tensors, header = load_tensors(path, FORMAT)
     try:
-        spec = ModelSpec.model_validate(header["spec"])
-        description = Description.model_validate(header["description"])
-    except (KeyError, ValidationError) as error:
-        raise InputError(f"{path} does not describe a model: {error}") from error
+        model = _build(tensors, header)
+    # What torch raises where names or shapes of the tensors differ is a RuntimeError.
+    except (KeyError, ValidationError, InputError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path} does not hold the model it describes: {reason}") from error
+    return model.to(device).eval()
+
+
+def _build(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> MacroModel:
+    spec = ModelSpec.model_validate(header["spec"])
+    description = Description.model_validate(header["description"])
     # The weights keep the precision they were trained in; the statistics stay float64.
-    modules = Modules.build(spec, description).to(tensors["readout.0.weight"].dtype)
+    dtype = next(value.dtype for name, value in tensors.items() if name.startswith("readout."))
+    modules = Modules.build(spec, description).to(dtype)
     normalization = Normalization(mean=tensors["y_mean"].numpy(), std=tensors["y_std"].numpy())
     model = MacroModel(spec, description, normalization=normalization, modules=modules)
     model.load_state_dict(tensors)
-    return model.to(device).eval()
+    return model

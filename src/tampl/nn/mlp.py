@@ -17,6 +17,7 @@ class MLP(nn.Sequential):
         hidden: Widths of the hidden layers.
 
     Example:
+        >>> import torch
         >>> MLP(3, 2, hidden=[16])(torch.zeros(5, 3)).shape
         torch.Size([5, 2])
     """

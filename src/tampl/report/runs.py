@@ -62,7 +62,7 @@ def write_report(
         title=f"{first.recipe['system']['name'].upper()}: forecasts from one microstate",
         scores=scores,
         summary=_summary(scores),
-        facts={key.capitalize(): first.recipe[key] for key in ("system", "data", "training")},
+        facts=_facts(first.recipe),
         wall_times=wall_times or _training_time(first),
         figures=figures,
         provenance=first.provenance,
@@ -106,6 +106,18 @@ def _summary(scores: Mapping[str, Score]) -> str:
         f"From one initial microstate, {name_of(name)} forecasts the mean macrostate with an RMSE "
         f"of {own.rmse:.3f} standard deviations ({others})."
     )
+
+
+def _facts(recipe: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The recipe's sections as groups of plain facts, tables within a section on their own."""
+    groups: dict[str, dict[str, Any]] = {}
+    for section in ("system", "data", "model", "training"):
+        groups[section] = {}
+        for key, value in recipe[section].items():
+            nested = isinstance(value, Mapping)
+            groups.update({f"{section}, {key}": dict(value)} if nested else {})
+            groups[section].update({} if nested else {key: value})
+    return {name.capitalize(): facts for name, facts in groups.items()}
 
 
 def _training_time(run: RunRecord) -> dict[str, float]:

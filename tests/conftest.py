@@ -1,0 +1,86 @@
+"""Options and the model that the tests of several layers share."""
+
+import numpy as np
+import pytest
+import torch
+
+from tampl.data import Normalization
+from tampl.models import MacroModel, ModelSpec, Modules
+from tampl.seeding import ambient_seed, numpy_generator
+from tampl.systems import SIRS
+
+torch.set_num_threads(2)
+
+TRANSITIONS = {
+    "flow": {"name": "flow", "hidden": [16], "frequencies": 2, "steps": 2},
+    "mlp": {"name": "mlp", "hidden": [16]},
+    "linear": {"name": "linear"},
+}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--device", default="cpu", help="device of the tests with networks")
+    parser.addoption("--dtype", default="float32", choices=["float32", "float64"])
+
+
+@pytest.fixture(scope="session")
+def device(request):
+    return torch.device(request.config.getoption("--device"))
+
+
+@pytest.fixture(scope="session")
+def dtype(request):
+    return getattr(torch, request.config.getoption("--dtype"))
+
+
+@pytest.fixture(scope="session")
+def tolerance(dtype):
+    """What rounding may do to numbers of order one."""
+    return {"rtol": 0, "atol": 1e-5 if dtype == torch.float32 else 1e-12}
+
+
+@pytest.fixture(scope="session")
+def small_sirs():
+    return SIRS(size=8, frames=4, coverage=0.2, clusters=(1, 2))
+
+
+@pytest.fixture
+def make_model(small_sirs, device, dtype):
+    """Makes a model of 8 x 8 lattices with random weights.
+
+    Its random weights are doubled, so that a latent state is of order one and every input counts.
+    """
+
+    def make(transition="flow", *, dtype=dtype, seed=0):
+        spec = ModelSpec.model_validate(
+            {
+                "latent_dim": 3,
+                "encoder": {"name": "lattice", "widths": [4, 6], "hidden": [8]},
+                "transition": TRANSITIONS[transition],
+                "readout": {"hidden": [8]},
+            }
+        )
+        with ambient_seed(seed, "weights"):
+            modules = Modules.build(spec, small_sirs.description).to(device, dtype)
+        with torch.no_grad():
+            for parameter in [*modules.encoder.parameters(), *modules.readout.parameters()]:
+                parameter.mul_(2)
+        normalization = Normalization(np.array([0.6, 0.3, 0.1]), np.array([0.2, 0.15, 0.05]))
+        model = MacroModel(
+            spec, small_sirs.description, normalization=normalization, modules=modules
+        )
+        return model.to(device).eval()
+
+    return make
+
+
+@pytest.fixture
+def macro_model(make_model):
+    """A stochastic model of 8 x 8 SIRS lattices with random weights."""
+    return make_model()
+
+
+@pytest.fixture
+def lattices():
+    """Five random 8 x 8 lattices in stored form."""
+    return numpy_generator(0, "lattices").integers(0, 3, (5, 8, 8), dtype=np.uint8)

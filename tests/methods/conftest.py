@@ -1,0 +1,77 @@
+"""A tiny SIRS data set and model for the tests of the methods."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+
+from tampl.data import Normalization, Store, write_miniature
+from tampl.data.frames import Frames
+from tampl.methods import Method, OptimiserSpec, Trainer, TrainingSpec
+from tampl.models import MacroModel, ModelSpec, Modules
+from tampl.seeding import ambient_seed
+from tampl.systems import SIRS
+
+SPEC = ModelSpec.model_validate(
+    {
+        "latent_dim": 3,
+        "encoder": {"name": "lattice", "widths": [4, 6], "hidden": [8]},
+        "transition": {"name": "flow", "hidden": [16, 16], "steps": 2},
+        "readout": {"hidden": [8]},
+    }
+)
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """A store and what it takes to train on it."""
+
+    store: Store
+    normalization: Normalization
+    frames: Frames
+
+    def training(self, **changes: object) -> TrainingSpec:
+        settings = {"epochs": 3, "batch_size": 7, "seed": 5} | changes
+        return TrainingSpec.model_validate(settings)
+
+    def modules(self, method: Method, spec: ModelSpec = SPEC) -> Modules:
+        with ambient_seed(1, "weights"):
+            built = method.modules(spec, self.store.description)
+        return built.to(self.frames.macrostates.dtype)
+
+    def trainer(self, method: Method, training: TrainingSpec | None = None) -> Trainer:
+        training = training or self.training()
+        modules = self.modules(method)
+        return Trainer(method.turns(training), modules, frames=self.frames, training=training)
+
+    def model(self, modules: Modules) -> MacroModel:
+        description, statistics = self.store.description, self.normalization
+        return MacroModel(SPEC, description, normalization=statistics, modules=modules)
+
+
+@pytest.fixture(scope="session")
+def make_workbench(tmp_path_factory: pytest.TempPathFactory) -> Callable[[torch.dtype], Workbench]:
+    folder: Path = tmp_path_factory.mktemp("methods") / "store"
+    store = write_miniature(SIRS(size=8, frames=6, clusters=(1, 2)), folder)
+    trajectories = store.trajectories("train")
+    normalization = Normalization.fit(trajectories.macrostates)
+
+    def make(dtype: torch.dtype) -> Workbench:
+        kind = store.description.microstate
+        frames = Frames.load(trajectories, kind, normalization, dtype=dtype)
+        return Workbench(store, normalization, frames)
+
+    return make
+
+
+@pytest.fixture
+def bench(make_workbench: Callable[[torch.dtype], Workbench]) -> Workbench:
+    return make_workbench(torch.float64)
+
+
+@pytest.fixture
+def plain() -> OptimiserSpec:
+    """A constant rate, no clipping, no average."""
+    return OptimiserSpec(learning_rate=1e-2, final_fraction=1.0, clip=0.0)

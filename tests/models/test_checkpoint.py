@@ -1,0 +1,164 @@
+"""Models on disk: bit for bit, readable without us, and refused where damaged or foreign."""
+
+import json
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from tampl.errors import InputError
+from tampl.forecast import forecast
+from tampl.models import load_model, save_model
+from tampl.models.checkpoint import FORMAT, load_tensors, save_tensors
+
+LOAD = """
+import sys
+from pathlib import Path
+from tampl.models import load_model
+load_model(Path(sys.argv[1]))
+print([name for name in sys.modules if name.startswith(("tampl.methods", "tampl.evaluate"))])
+"""
+
+
+@pytest.fixture
+def saved(macro_model, tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_model(macro_model, path)
+    return path
+
+
+def rewrite(path, *, header=None, tensors=None):
+    """Writes a checkpoint again with some of its header and tensors changed."""
+    old_tensors, old_header = load_tensors(path, FORMAT)
+    changed = {**old_tensors, **(tensors or {})}
+    kept = {name: tensor for name, tensor in changed.items() if tensor is not None}
+    save_tensors(path, kept, {**old_header, **(header or {})})
+
+
+def refuses(path, words):
+    with pytest.raises(InputError, match=words) as caught:
+        load_model(path)
+    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["flow", "mlp", "linear"])
+@pytest.mark.parametrize("precision", [torch.float32, torch.float64])
+def test_a_round_trip_is_bit_for_bit(make_model, lattices, tmp_path, kind, precision, device):
+    model = make_model(kind, dtype=precision)
+    path = tmp_path / "model.safetensors"
+    save_model(model, path)
+    loaded = load_model(path, device=device)
+    assert not loaded.training
+    assert (loaded.spec, loaded.description) == (model.spec, model.description)
+    before, after = model.state_dict(), loaded.state_dict()
+    assert before.keys() == after.keys()
+    for name, tensor in before.items():
+        assert tensor.dtype == after[name].dtype and torch.equal(tensor, after[name])
+    assert next(loaded.encoder.parameters()).dtype == precision
+    assert loaded.y_mean.dtype == torch.float64
+    run = lambda model: forecast(model, lattices, horizon=3, members=4, seed=1, progress=False)
+    assert run(model).samples.tobytes() == run(loaded).samples.tobytes()
+
+
+def test_saving_twice_gives_the_same_bytes(macro_model, saved, tmp_path):
+    again = tmp_path / "again.safetensors"
+    save_model(load_model(saved), again)
+    assert again.read_bytes() == saved.read_bytes()
+
+
+def test_the_file_is_readable_by_hand(macro_model, saved):
+    # Eight bytes of length, a JSON header, numbers: nothing to run, so nothing that could be.
+    content = saved.read_bytes()
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + length])
+    metadata = json.loads(header.pop("__metadata__")["json"])
+    assert metadata["format"] == "tampl-model-1"
+    assert metadata["description"]["system"] == "sirs"
+    weights = macro_model.state_dict()
+    assert header.keys() == weights.keys()
+    for name, entry in header.items():
+        start, end = (8 + length + offset for offset in entry["data_offsets"])
+        assert content[start:end] == weights[name].cpu().numpy().tobytes()
+
+
+def test_the_file_is_readable_by_safetensors_alone(macro_model, saved):
+    with safe_open(saved, framework="numpy") as file:
+        np.testing.assert_array_equal(file.get_tensor("y_mean"), macro_model.y_mean.cpu().numpy())
+
+
+def test_loading_needs_no_method(saved):
+    command = [sys.executable, "-c", LOAD, str(saved)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("keep", [0, 4, 100, 2000, -1])
+def test_a_truncated_file_is_refused(saved, keep):
+    saved.write_bytes(saved.read_bytes()[:keep])
+    refuses(saved, "is damaged")
+
+
+def test_what_is_absent_or_no_file_is_refused(tmp_path):
+    refuses(tmp_path / "nowhere.safetensors", "does not exist; train a model first")
+    refuses(tmp_path, "does not exist")
+
+
+def test_a_pickle_is_refused(tmp_path):
+    path = tmp_path / "model.safetensors"
+    torch.save({"weight": torch.zeros(3)}, path)
+    refuses(path, "is damaged")
+
+
+def test_foreign_tensors_are_refused(tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_file({"weight": torch.zeros(3)}, path)
+    refuses(path, "has format None, not 'tampl-model-1'")
+
+
+@pytest.mark.parametrize("header", ["{", "[]", "3", "null", '"text"'])
+def test_a_header_that_is_no_table_is_refused(tmp_path, header):
+    path = tmp_path / "model.safetensors"
+    save_file({"weight": torch.zeros(3)}, path, metadata={"json": header})
+    refuses(path, "is damaged|has format None")
+
+
+def test_another_format_is_refused(saved):
+    rewrite(saved, header={"format": "tampl-model-99"})
+    refuses(saved, "has format 'tampl-model-99', not 'tampl-model-1'.*this version of tampl")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"header": {"spec": None}},
+        {"header": {"spec": {"latent_dim": 3}}},
+        {"header": {"description": {}}},
+        {"tensors": {"y_mean": None}},
+        {"tensors": {"y_std": torch.zeros(3, dtype=torch.float64)}},
+        {"tensors": {"readout.0.weight": None}},
+        {"tensors": {"encoder.head.0.bias": None}},
+        {"tensors": {"encoder.head.0.bias": torch.zeros(99)}},
+        {"tensors": {"stowaway": torch.zeros(3)}},
+    ],
+    ids=str,
+)
+def test_a_file_that_contradicts_itself_is_refused(saved, changes):
+    rewrite(saved, **changes)
+    refuses(saved, "does not hold the model it describes")
+
+
+def test_an_interrupted_save_leaves_the_old_model(macro_model, saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def fail(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tampl.models.checkpoint.save_file", fail)
+    with pytest.raises(KeyboardInterrupt):
+        save_model(macro_model, saved)
+    assert saved.read_bytes() == before and list(saved.parent.iterdir()) == [saved]

@@ -1,0 +1,95 @@
+"""Transitions: their losses, their draws, and noise that enters as data."""
+
+import pytest
+import torch
+from torch import nn
+
+from tampl.flow import flow_matching_loss, midpoint, solve
+from tampl.models import DeterministicTransition, FlowTransition
+from tampl.nn import VelocityMLP
+from tampl.seeding import ambient_seed, torch_generator
+
+DIM = 3
+
+
+@pytest.fixture
+def flow(dtype, device):
+    with ambient_seed(0, "flow"):
+        velocity = VelocityMLP(DIM, hidden=[16], frequencies=2)
+    return FlowTransition(velocity, DIM, step=midpoint, steps=2).to(device, dtype)
+
+
+@pytest.fixture
+def linear(dtype, device):
+    with ambient_seed(0, "linear"):
+        return DeterministicTransition(nn.Linear(DIM, DIM)).to(device, dtype)
+
+
+@pytest.fixture
+def pairs(dtype, device):
+    return torch.randn(2, 6, DIM, generator=torch_generator(0, "pairs")).to(device, dtype)
+
+
+def test_the_deterministic_loss_is_the_squared_norm(linear, pairs, tolerance):
+    z, z_next = pairs
+    by_hand = sum(
+        torch.linalg.vector_norm(linear.network(a) - b) ** 2
+        for a, b in zip(z, z_next, strict=True)
+    )
+    torch.testing.assert_close(linear.loss(z, z_next, {}), by_hand / 6, **tolerance)
+
+
+def test_a_deterministic_transition_needs_no_noise(linear, pairs):
+    z, _ = pairs
+    assert linear.noise_dim == 0
+    assert linear.draw(6, torch_generator(0)) == {}
+    assert torch.equal(linear(z, z.new_empty(6, 0)), linear.network(z))
+
+
+def test_the_loss_of_a_perfect_map_is_zero(pairs):
+    z, _ = pairs
+    assert DeterministicTransition(nn.Identity()).loss(z, z, {}) == 0
+
+
+def test_the_flow_loss_is_that_of_flow_matching(flow, pairs, device):
+    noise = flow.draw(6, torch_generator(0, device=device))
+    assert torch.equal(
+        flow.loss(*pairs, noise),
+        flow_matching_loss(flow.velocity, *pairs, s=noise["s"], epsilon=noise["epsilon"]),
+    )
+
+
+def test_a_step_of_the_flow_solves_from_the_base_noise(flow, pairs):
+    z, noise = pairs
+    assert flow.noise_dim == DIM
+    assert torch.equal(flow(z, noise), solve(flow.velocity, noise, z, step=midpoint, steps=2))
+
+
+def test_draws_are_uniform_times_and_normal_noise(flow, dtype, device):
+    n = 20_000
+    noise = flow.draw(n, torch_generator(0, device=device))
+    assert noise.keys() == {"s", "epsilon"}
+    assert noise["s"].shape == (n, 1) and noise["epsilon"].shape == (n, DIM)
+    assert all(draw.dtype == dtype and draw.device.type == device.type for draw in noise.values())
+    s, epsilon = noise["s"].double(), noise["epsilon"].double()
+    assert 0 <= s.min() and s.max() <= 1
+    assert abs(s.mean().item() - 0.5) < 4.5 / (12 * n) ** 0.5
+    assert abs(epsilon.mean().item()) < 4.5 / (DIM * n) ** 0.5
+    assert abs(epsilon.var().item() - 1) < 4.5 * (2 / (DIM * n)) ** 0.5
+
+
+def test_draws_follow_the_generator_and_nothing_ambient(flow, device):
+    draw = lambda seed: flow.draw(5, torch_generator(seed, device=device))["epsilon"]
+    before = torch.random.get_rng_state()
+    first = draw(0)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert torch.equal(draw(0), first) and not torch.equal(draw(1), first)
+
+
+@pytest.mark.parametrize("name", ["flow", "linear"])
+def test_gradients_reach_every_parameter_and_both_ends(name, pairs, device, request):
+    transition = request.getfixturevalue(name)
+    z, z_next = (end.clone().requires_grad_() for end in pairs)
+    transition.loss(z, z_next, transition.draw(6, torch_generator(0, device=device))).backward()
+    for tensor in [*transition.parameters(), z, z_next]:
+        assert tensor.grad.abs().sum() > 0

@@ -1,0 +1,92 @@
+"""The lattice encoder: translations, relabelled states, sizes of any parity."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tampl.microstates import Lattice
+from tampl.nn import LatticeEncoder
+from tampl.seeding import ambient_seed, torch_generator
+
+STATES, STRIDE = 3, 4
+
+
+def make_encoder(dtype=torch.float64, device="cpu"):
+    """Two convolutions, so that the lattice is read with a stride of 4."""
+    with ambient_seed(0, "encoder"):
+        encoder = LatticeEncoder(STATES, 5, widths=[4, 6], hidden=[8]).to(device, dtype)
+    with torch.no_grad():
+        # torch's initial weights leave little of the input; a test wants to see what changes.
+        for parameter in encoder.parameters():
+            parameter.mul_(3)
+    return encoder
+
+
+def one_hot(seed, height, width, dtype=torch.float64, device="cpu"):
+    generator = torch_generator(seed, "sites")
+    shape = (2, height, width)
+    sites = torch.randint(0, STATES, shape, generator=generator).to(torch.uint8)
+    kind = Lattice(height=height, width=width, states=STATES)
+    return kind.network_input(sites, dtype).to(device)
+
+
+def test_shifts_by_the_total_stride_leave_the_encoding_unchanged(dtype, device, tolerance):
+    encoder, x = make_encoder(dtype, device), one_hot(0, 8, 12, dtype, device)
+    for shift in [(4, 0), (0, 4), (4, 8), (-4, 4)]:
+        moved = torch.roll(x, shift, (-2, -1))
+        torch.testing.assert_close(encoder(moved), encoder(x), **tolerance)
+    # Shifts in between do change it: the encoder sees more than the number of sites in a state.
+    assert (encoder(torch.roll(x, 1, -1)) - encoder(x)).abs().max() > 1e-3
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**31),
+    cells=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    shift=st.tuples(st.integers(-4, 4), st.integers(-4, 4)),
+)
+def test_convolutions_commute_with_translations(seed, cells, shift):
+    convolutions = make_encoder().convolutions
+    x = one_hot(seed, cells[0] * STRIDE, cells[1] * STRIDE)
+    moved = torch.roll(x, [STRIDE * step for step in shift], (-2, -1))
+    expected = torch.roll(convolutions(x), shift, (-2, -1))
+    torch.testing.assert_close(convolutions(moved), expected, rtol=0, atol=1e-12)
+    assert convolutions(x).shape[-2:] == cells
+
+
+def test_relabelled_states_are_relabelled_channels(dtype, device, tolerance):
+    encoder, x = make_encoder(dtype, device), one_hot(0, 8, 8, dtype, device)
+    expected = encoder(x)
+    order = [2, 0, 1]
+    with torch.no_grad():
+        weight = encoder.convolutions[0].weight
+        weight.copy_(weight[:, order].clone())
+    torch.testing.assert_close(encoder(x[:, order]), expected, **tolerance)
+
+
+@pytest.mark.parametrize("size", [(8, 8), (7, 7), (5, 8), (3, 3), (1, 1), (2, 9)])
+def test_a_uniform_lattice_looks_the_same_at_any_size(size, dtype, device):
+    encoder = make_encoder(dtype, device)
+    uniform = one_hot(0, 1, 1, dtype, device)
+    torch.testing.assert_close(encoder(uniform.expand(2, STATES, *size)), encoder(uniform))
+
+
+@pytest.mark.parametrize("size", [3, 5, 7, 9, 13, 25])
+def test_odd_sizes_work_and_every_site_counts(size):
+    encoder, x = make_encoder(), one_hot(0, size, size).requires_grad_()
+    encoder(x).square().sum().backward()
+    assert (x.grad.abs().sum(dim=1) > 0).all()
+
+
+def test_each_state_of_the_batch_is_encoded_by_itself(dtype, device, tolerance):
+    encoder, x = make_encoder(dtype, device), one_hot(0, 8, 8, dtype, device)
+    alone = torch.cat([encoder(x[:1]), encoder(x[1:])])
+    torch.testing.assert_close(encoder(x), alone, **tolerance)
+    assert encoder(x).shape == (2, 5)
+
+
+def test_gradients_reach_every_parameter(dtype, device):
+    encoder = make_encoder(dtype, device)
+    encoder(one_hot(0, 8, 8, dtype, device)).square().sum().backward()
+    assert all(parameter.grad.abs().sum() > 0 for parameter in encoder.parameters())
