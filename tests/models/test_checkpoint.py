@@ -132,6 +132,13 @@ def test_another_format_is_refused(saved):
     refuses(saved, "has format 'tampl-model-99', not 'tampl-model-1'.*this version of tampl")
 
 
+def test_a_file_with_nothing_but_statistics_is_refused(saved):
+    tensors, header = load_tensors(saved, FORMAT)
+    kept = {name: tensor for name, tensor in tensors.items() if name.startswith("y_")}
+    save_tensors(saved, kept, header)
+    refuses(saved, "does not hold the model it describes")
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -158,7 +165,7 @@ def test_an_interrupted_save_leaves_the_old_model(macro_model, saved, monkeypatc
     def fail(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tampl.models.checkpoint.save_file", fail)
+    monkeypatch.setattr("os.replace", fail)
     with pytest.raises(KeyboardInterrupt):
         save_model(macro_model, saved)
     assert saved.read_bytes() == before and list(saved.parent.iterdir()) == [saved]

@@ -15,15 +15,14 @@ class FourierFeatures(nn.Module):
         frequencies: Number n of frequencies.
     """
 
-    omega: Tensor
+    k: Tensor
 
     def __init__(self, frequencies: int) -> None:
         super().__init__()
         self.features = 1 + 2 * frequencies
-        self.register_buffer(
-            "omega", math.pi * torch.arange(1, frequencies + 1.0), persistent=False
-        )
+        # Whole numbers stay exact when the module is cast to another precision; pi k would not.
+        self.register_buffer("k", torch.arange(1.0, frequencies + 1.0), persistent=False)
 
     def forward(self, s: Tensor) -> Tensor:
-        phase = s * self.omega
+        phase = math.pi * s * self.k
         return torch.cat([s, phase.sin(), phase.cos()], dim=-1)

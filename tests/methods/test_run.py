@@ -1,0 +1,110 @@
+"""A run in a folder: interruption and resume, best and last, one writer, refusals."""
+
+import json
+import math
+
+import pytest
+
+from tampl.errors import InputError
+from tampl.methods import Tampl
+from tampl.methods.run import RunFolder, fit
+from tampl.models import load_model
+
+
+class Interrupt(Exception):
+    """Stands for a killed process."""
+
+
+def run_fit(bench, path, *, epochs=4, stop_after=None, errors=None):
+    """Trains in a folder; raises after `stop_after` validations, as a kill would."""
+    training = bench.training(epochs=epochs, validate_every=1, save_every=1)
+    answers = iter(errors or [])
+    calls = []
+
+    def validate(model):
+        calls.append(model)
+        if stop_after is not None and len(calls) > stop_after:
+            raise Interrupt
+        return next(answers, 1.0 / len(calls))
+
+    folder = RunFolder(path)
+    with folder.claimed({"name": "a"}):
+        return fit(
+            bench.trainer(Tampl(), training),
+            folder,
+            make_model=bench.model,
+            validate=validate,
+            progress=False,
+        )
+
+
+def without_times(path):
+    history = json.loads((path / "history.json").read_text())
+    return [{key: value for key, value in r.items() if key != "seconds"} for r in history]
+
+
+def test_interrupted_run_ends_as_an_uninterrupted_one(bench, tmp_path):
+    errors = [3.0, 1.0, 2.0]
+    run_fit(bench, tmp_path / "whole", epochs=5, errors=errors)
+    with pytest.raises(Interrupt):
+        run_fit(bench, tmp_path / "parts", epochs=5, errors=errors, stop_after=1)
+    run_fit(bench, tmp_path / "parts", epochs=5, errors=errors[1:])
+    assert without_times(tmp_path / "whole") == without_times(tmp_path / "parts")
+    for name in ("best.safetensors", "last.safetensors"):
+        files = [(tmp_path / run / name).read_bytes() for run in ("whole", "parts")]
+        assert files[0] == files[1], name
+
+
+def test_finished_run_does_nothing_more(bench, tmp_path):
+    first = run_fit(bench, tmp_path)
+    files = {p.name: p.stat().st_mtime_ns for p in tmp_path.iterdir() if p.name != "run.json"}
+    again = run_fit(bench, tmp_path)
+    assert again == first
+    assert files == {
+        p.name: p.stat().st_mtime_ns for p in tmp_path.iterdir() if p.name != "run.json"
+    }
+
+
+def test_validation_is_in_the_second_half_and_at_the_end(bench, tmp_path):
+    history = run_fit(bench, tmp_path, epochs=5)
+    validated = [record["epoch"] for record in history.epochs if record["validation"] is not None]
+    assert validated == [3, 4, 5]
+
+
+def test_best_is_the_lowest_error(bench, tmp_path):
+    history = run_fit(bench, tmp_path, epochs=5, errors=[0.5, 0.2, 0.4])
+    assert (history.best, history.best_epoch) == (0.2, 4)
+    best, last = (load_model(tmp_path / f"{name}.safetensors") for name in ("best", "last"))
+    assert best.state_dict().keys() == last.state_dict().keys()
+    assert any((a != b).any() for a, b in zip(best.parameters(), last.parameters(), strict=True))
+
+
+def test_rollout_that_blows_up_does_not_stay_the_best(bench, tmp_path):
+    history = run_fit(bench, tmp_path, epochs=5, errors=[math.nan, math.inf, 0.3])
+    assert (history.best, history.best_epoch) == (0.3, 5)
+
+
+def test_another_identity_is_refused(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    with folder.claimed({"recipe": {"seed": 1}}):
+        pass
+    with pytest.raises(InputError, match=r"recipe\.seed"), folder.claimed({"recipe": {"seed": 2}}):
+        pass
+
+
+def test_one_writer_at_a_time(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    with (
+        folder.claimed({"a": 1}),
+        pytest.raises(InputError, match="another run is writing"),
+        folder.claimed({"a": 1}),
+    ):
+        pass
+
+
+def test_damaged_state_is_refused(bench, tmp_path):
+    run_fit(bench, tmp_path)
+    state = tmp_path / "state.safetensors"
+    state.write_bytes(state.read_bytes()[:-100])
+    with pytest.raises(InputError, match="is damaged"):
+        run_fit(bench, tmp_path)
