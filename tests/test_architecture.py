@@ -10,11 +10,20 @@ import tampl
 
 ROOT = Path(tampl.__file__).parent
 LEAVES = (
-    *("errors", "version", "seeding", "microstates", "progress", "provenance", "atomic"),
+    *(
+        "errors",
+        "records",
+        "version",
+        "seeding",
+        "microstates",
+        "progress",
+        "provenance",
+        "atomic",
+    ),
     *("nn", "flow", "theory"),
 )
-# What every leaf may use: they name the package's errors and version and hold nothing else.
-COMMON = ("errors", "version")
+# What every leaf may use: errors, the base of records and the version, which hold nothing else.
+COMMON = ("errors", "records", "version")
 LAYERS = (
     LEAVES,
     ("systems",),

@@ -166,8 +166,12 @@ def _first_error(error: ValidationError, table: Mapping[str, Any], where: str) -
         return f"unknown key `{key}`"
     if first["type"] == "missing":
         return f"`{key}` is missing"
-    message = first["msg"].removeprefix("Value error, ")
-    return f"`{key}` is {first['input']!r}: {message[:1].lower()}{message[1:]}"
+    if first["type"] == "value_error":
+        # A rule of ours, which names the field and its value itself.
+        message = first["msg"].removeprefix("Value error, ")
+        whole = message.replace(f"`{key.rpartition('.')[2]}`", f"`{key}`", 1)
+        return whole if f"`{key}`" in whole else f"{key}: {message}"
+    return f"`{key}` is {first['input']!r}: {first['msg'][:1].lower()}{first['msg'][1:]}"
 
 
 def _keys(table: object, location: Sequence[int | str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TypeVar
 
-from .config import read_recipe
+from .config import Recipe, read_recipe
 from .evaluate import Score
 from .pipeline import check_data, evaluate_run, report_runs, simulate, train
 
@@ -26,14 +26,15 @@ class Demo:
     scores: Mapping[str, Score]
 
 
-def run_demo(out: Path, *, seed: int | None = None) -> Demo:
+def run_demo(out: Path, *, seed: int | None = None, recipe: Recipe | None = None) -> Demo:
     """Simulates, checks, trains, evaluates and reports; goes on where an earlier call stopped.
 
     Arguments:
         out: Folder for `data/`, the run, `report.html` and `metrics.json`.
         seed: Training seed; None for the recipe's.
+        recipe: What to run; the mini recipe by default.
     """
-    recipe = read_recipe(Path(str(files("tampl") / "recipes" / RECIPE))).with_seed(seed)
+    recipe = (recipe or read_recipe(str(files("tampl") / "recipes" / RECIPE))).with_seed(seed)
     data, run = out / "data", out / f"tampl-{recipe.training.seed}"
     clock = _Clock()
     clock.time("simulate", lambda: simulate(recipe, data))

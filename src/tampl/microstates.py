@@ -9,10 +9,11 @@ from typing import Annotated, Any, Literal, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 
 from .errors import InputError
+from .records import Record
 
 __all__ = ["AnyMicrostate", "Lattice", "Microstate", "Vector"]
 
@@ -44,9 +45,7 @@ class Microstate(Protocol):
         ...
 
 
-class _Kind(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _Kind(Record):
     def _check_shape(self, stored: NDArray[Any], shape: tuple[int, ...], name: str) -> None:
         if stored.shape[-len(shape) :] != shape:
             raise InputError(

@@ -52,7 +52,10 @@ def _cpu() -> str:
 
 def _commit() -> str | None:
     """The commit of the source tree, marked where it has changes; None outside a checkout."""
-    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():  # installed, perhaps below some other project's checkout
+        return None
+    git = ["git", "-C", str(root), "describe", "--always", "--dirty"]
     try:
         answer = subprocess.run(git, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):

@@ -12,9 +12,10 @@ from itertools import zip_longest
 from math import prod
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from ..errors import InputError
+from ..records import Record
 from ..systems.base import Description
 
 __all__ = [
@@ -39,11 +40,7 @@ _SEEDS = 2**63
 _ABSENT = object()
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Shard(_Record):
+class Shard(Record):
     """One file of a store: `count` trajectories (or references) of `split` from `start` on."""
 
     # The pattern keeps a manifest from another hand inside its own folder.
@@ -53,7 +50,7 @@ class Shard(_Record):
     count: int = Field(ge=1)
 
 
-class Split(_Record):
+class Split(Record):
     """How much a split holds: one stored trajectory each of `count` initial microstates.
 
     With `members`, it holds references instead: that many runs each, macrostates only.
@@ -63,7 +60,7 @@ class Split(_Record):
     members: int = Field(default=0, ge=0)
 
 
-class DataPlan(_Record):
+class DataPlan(Record):
     """How much data to make: initial microstates per split, reference runs per test microstate.
 
     Arguments:
@@ -126,7 +123,7 @@ class DataPlan(_Record):
         return max(1, min(_SHARD_BYTES // max(1, each), spread))
 
 
-class Manifest(_Record):
+class Manifest(Record):
     """The content of `manifest.json`."""
 
     format: Literal["tampl-store"] = FORMAT

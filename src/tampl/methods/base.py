@@ -10,16 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
 from ..models import ModelSpec, Modules
+from ..records import Record
 from ..systems.base import Description
 
 __all__ = ["Batch", "Losses", "Method", "OptimiserSpec", "Stage", "TrainingSpec", "Turn"]
 
 
-class OptimiserSpec(BaseModel):
+class OptimiserSpec(Record):
     """AdamW with a cosine schedule, gradient clipping and an average of the weights.
 
     Attributes:
@@ -31,7 +32,6 @@ class OptimiserSpec(BaseModel):
             use the last weights.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     learning_rate: PositiveFloat = 1e-3
     final_fraction: float = Field(0.01, ge=0, le=1)
     weight_decay: float = Field(0.01, ge=0)
@@ -39,7 +39,7 @@ class OptimiserSpec(BaseModel):
     average: float = Field(0.0, ge=0, lt=1)
 
 
-class TrainingSpec(BaseModel):
+class TrainingSpec(Record):
     """How long and how to train; the same for every method of a comparison.
 
     Attributes:
@@ -53,7 +53,6 @@ class TrainingSpec(BaseModel):
         save_every: Epochs between checkpoints to resume from.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     seed: NonNegativeInt = 42
     epochs: PositiveInt
     batch_size: PositiveInt = 512
@@ -127,13 +126,11 @@ class Turn:
     epochs: int
 
 
-class Method(BaseModel, ABC):
+class Method(Record, ABC):
     """Losses and schedule; what training yields is a `MacroModel` that needs no method.
 
     A method is a frozen record of its own settings, such as the weights of its losses.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     @abstractmethod
     def modules(self, spec: ModelSpec, description: Description) -> Modules:

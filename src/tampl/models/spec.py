@@ -6,13 +6,14 @@ encoder on vectors) is refused here, before anything is trained.
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import Field, PositiveInt
 from torch import nn
 
 from ..errors import InputError
 from ..flow import SOLVERS
 from ..microstates import Lattice, Microstate, Vector
 from ..nn import MLP, LatticeEncoder, Residual, VelocityMLP
+from ..records import Record
 from .transitions import DeterministicTransition, FlowTransition, Transition
 
 __all__ = [
@@ -29,11 +30,7 @@ __all__ = [
 Widths = tuple[PositiveInt, ...]
 
 
-class _Spec(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class LatticeEncoderSpec(_Spec):
+class LatticeEncoderSpec(Record):
     """Circular convolutions on the one-hot lattice."""
 
     name: Literal["lattice"]
@@ -49,7 +46,7 @@ class LatticeEncoderSpec(_Spec):
         )
 
 
-class MLPEncoderSpec(_Spec):
+class MLPEncoderSpec(Record):
     """An MLP on plain vectors."""
 
     name: Literal["mlp"]
@@ -62,7 +59,7 @@ class MLPEncoderSpec(_Spec):
         return MLP(microstate.size, latent_dim, hidden=self.hidden)
 
 
-class LinearEncoderSpec(_Spec):
+class LinearEncoderSpec(Record):
     """E(x) = B x, the encoder of the paper's analysis."""
 
     name: Literal["linear"]
@@ -81,7 +78,7 @@ def _mismatch(name: str, needs: str, microstate: Microstate) -> InputError:
     )
 
 
-class LinearTransitionSpec(_Spec):
+class LinearTransitionSpec(Record):
     """T(z) = K z, starting at K = I."""
 
     name: Literal["linear"]
@@ -93,7 +90,7 @@ class LinearTransitionSpec(_Spec):
         return DeterministicTransition(linear)
 
 
-class MLPTransitionSpec(_Spec):
+class MLPTransitionSpec(Record):
     """T(z) = z + MLP(z): the network learns the change over one frame."""
 
     name: Literal["mlp"]
@@ -104,7 +101,7 @@ class MLPTransitionSpec(_Spec):
         return DeterministicTransition(Residual(MLP(latent_dim, latent_dim, hidden=self.hidden)))
 
 
-class FlowTransitionSpec(_Spec):
+class FlowTransitionSpec(Record):
     """The conditional flow, with its solver for inference."""
 
     name: Literal["flow"]
@@ -119,7 +116,7 @@ class FlowTransitionSpec(_Spec):
         return FlowTransition(velocity, latent_dim, step=SOLVERS[self.solver], steps=self.steps)
 
 
-class ReadoutSpec(_Spec):
+class ReadoutSpec(Record):
     """R(z) = MLP(z), linear where `hidden` is empty."""
 
     hidden: Widths = (128, 128)
@@ -137,7 +134,7 @@ AnyTransition = Annotated[
 ]
 
 
-class ModelSpec(_Spec):
+class ModelSpec(Record):
     """Encoder, transition and readout around one latent dimension d_z."""
 
     latent_dim: PositiveInt

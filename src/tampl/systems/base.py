@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from ..microstates import AnyMicrostate
+from ..records import Record
 
 __all__ = ["Closure", "Description", "InitialState", "Observable", "Runs", "System"]
 
@@ -22,19 +22,17 @@ Closure = Callable[[NDArray[Any]], NDArray[np.float64]]
 """Initial microstates (n, ...) to a deterministic macroscopic trajectory for each, (n, F, m)."""
 
 
-class Observable(BaseModel):
+class Observable(Record):
     """One macroscopic feature: its name in words, its symbol and its unit."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     name: str
     symbol: str
     unit: str = ""
 
 
-class Description(BaseModel):
+class Description(Record):
     """What must agree between a data set and a model: the system and how it is observed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     system: str
     parameters: dict[str, Any]
     microstate: AnyMicrostate
@@ -65,10 +63,8 @@ class Runs:
     macrostates: NDArray[np.float64]
 
 
-class System(BaseModel, ABC):
+class System(Record, ABC):
     """A simulator with its observables. Subclasses are records of physical parameters."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     @property
     @abstractmethod
