@@ -1,7 +1,7 @@
 """Is the demo's result a lucky seed? Runs it from several training and data seeds.
 
-Each line of the record is one whole demo: simulate, train, evaluate. The issue of a demo is whether
-TAMPL is at least twice as good as the better closure and as the mean training trajectory.
+Each entry of the record is one whole demo: simulate, train, evaluate. The question is whether TAMPL
+has at most half the error of the better closure and of the mean training trajectory, every time.
 
     python benchmarks/demo_seeds.py --seeds 42,43,44 --data-seeds 0,1 --out results/demo.json
 """
