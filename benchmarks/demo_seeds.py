@@ -1,7 +1,7 @@
 """Is the demo's result a lucky seed? Runs it from several training and data seeds.
 
-Each entry of the record is one whole demo: simulate, train, evaluate. The question is whether TAMPL
-has at most half the error of the better closure and of the mean training trajectory, every time.
+Each entry of the record is one whole demo: simulate, train, evaluate. The question is whether
+TAMPL has at most half the error of the better closure and of the mean trajectory, every time.
 
     python benchmarks/demo_seeds.py --seeds 42,43,44 --data-seeds 0,1 --out results/demo.json
 """
