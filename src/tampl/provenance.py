@@ -51,7 +51,12 @@ def _cpu() -> str:
 
 
 def _commit() -> str | None:
-    """The commit of the source tree, marked where it has changes; None outside a checkout."""
+    """The commit of the source tree, marked where it has changes; None outside a checkout.
+
+    A copy of the tree without its history can be told its commit by the variable TAMPL_COMMIT.
+    """
+    if told := os.environ.get("TAMPL_COMMIT"):
+        return told
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():  # installed, perhaps below some other project's checkout
         return None

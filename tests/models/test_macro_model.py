@@ -118,3 +118,12 @@ def test_modules_take_others_that_no_model_keeps(macro_model, small_sirs):
     assert {name.split(".")[0] for name, _ in model.named_parameters()} == {
         *("encoder", "transition", "readout")
     }
+
+
+def test_statistics_live_where_the_weights_are(make_model):
+    """A model of modules on some device is on that device as a whole."""
+    model = make_model("flow")
+    modules = Modules(model.encoder, model.transition, model.readout).to("meta")
+    statistics = model.normalization
+    moved = MacroModel(model.spec, model.description, normalization=statistics, modules=modules)
+    assert {tensor.device.type for tensor in moved.state_dict().values()} == {"meta"}

@@ -3,7 +3,7 @@
 Streams are addressed by the system's name, the split and the index of the initial microstate, so
 that the bytes depend neither on the number of workers nor on how the splits are cut into shards:
 
-    initial microstate i   (seed, system, split, i, "initial")
+    initial microstate i   (seed, system, split, i, "initial"), see `initial.py`
     its trajectory         (seed, system, split, i, "run")
     its reference run k    (seed, system, split, i, "member", k)
 """
@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from ..atomic import claimed, is_temporary, sweep
 from ..errors import InputError
 from ..progress import bar
-from ..seeding import kernel_words, numpy_generator
+from ..seeding import kernel_words
 from ..systems.base import InitialState, System
 from ..version import __version__
+from .initial import draw_initial_states
 from .metadata import DataPlan, Manifest, Shard, first_difference
 from .shards import Arrays, check_header, encode_labels, write_shard
 from .store import MANIFEST, Store, write_manifest
@@ -124,11 +125,17 @@ def _refuse_damaged(store: Store) -> None:
 
 def _make_missing(system: System, store: Store, *, workers: int, progress: bool) -> None:
     missing = store.missing()
+    if not missing:
+        return
+    states = draw_initial_states(system, store.manifest)
     with (
         bar("simulating", len(missing), visible=progress) as advance,
         ThreadPoolExecutor(workers) as pool,
     ):
-        futures = {pool.submit(_make_shard, system, store, shard): shard for shard in missing}
+        futures = {
+            pool.submit(_make_shard, system, store, shard, states[shard.split]): shard
+            for shard in missing
+        }
         try:
             for future in as_completed(futures):
                 future.result()
@@ -139,11 +146,13 @@ def _make_missing(system: System, store: Store, *, workers: int, progress: bool)
             raise
 
 
-def _make_shard(system: System, store: Store, shard: Shard) -> None:
+def _make_shard(
+    system: System, store: Store, shard: Shard, split_states: Sequence[InitialState]
+) -> None:
     manifest = store.manifest
     indices = range(shard.start, shard.start + shard.count)
     address = (manifest.seed, manifest.description.system, shard.split)
-    states = [system.initial(numpy_generator(*address, i, "initial")) for i in indices]
+    states = split_states[shard.start : shard.start + shard.count]
     members = manifest.splits[shard.split].members
     arrays = (
         _run_references(system, states, _member_words(address, indices, members))

@@ -77,9 +77,11 @@ class MacroModel(nn.Module):
         self.encoder = modules.encoder
         self.transition = modules.transition
         self.readout = modules.readout
-        # Copies: loading weights into the model must not reach the caller's statistics.
-        self.register_buffer("y_mean", torch.tensor(normalization.mean, dtype=torch.float64))
-        self.register_buffer("y_std", torch.tensor(normalization.std, dtype=torch.float64))
+        # Copies, beside the weights: loading a model must not reach the caller's statistics.
+        device = next(modules.readout.parameters()).device
+        for name, value in (("y_mean", normalization.mean), ("y_std", normalization.std)):
+            statistic = torch.tensor(value, dtype=torch.float64, device=device)
+            self.register_buffer(name, statistic)
 
     @property
     def stochastic(self) -> bool:
