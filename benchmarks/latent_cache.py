@@ -14,35 +14,23 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from tampl.config import Recipe, read_recipe
-from tampl.data import Normalization, Store, generate
-from tampl.data.frames import Frames
-from tampl.methods import LiteralTampl, Method, Tampl, Trainer
+from tampl.data import generate
+from tampl.methods import LiteralTampl, Tampl
+from tampl.pipeline import make_trainer
 from tampl.provenance import provenance
-from tampl.seeding import ambient_seed
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "sirs.toml"
 
 
-def make_trainer(method: Method, recipe: Recipe, store: Store, device: str) -> Trainer:
-    trajectories = store.trajectories("train")
-    normalization = Normalization.fit(trajectories.macrostates)
-    kind = store.description.microstate
-    frames = Frames.load(trajectories, kind, normalization, device=device)
-    with ambient_seed(recipe.training.seed, "weights"):
-        modules = method.modules(recipe.model, store.description).to(device)
-    turns = method.turns(recipe.training)
-    return Trainer(turns, modules, frames=frames, training=recipe.training)
-
-
 def measure(recipe: Recipe, trajectories: int, epochs: int, device: str) -> dict[str, object]:
     plan = recipe.data.model_copy(
-        update={"train": trajectories, "valid": 1, "test": 1, "members": 1}
+        update={"train": trajectories, "valid": 1, "test": 2, "members": 2}
     )
     with TemporaryDirectory() as folder:
         store = generate(recipe.system, plan, Path(folder) / "store", progress=False)
         trainers = {
-            "cached": make_trainer(Tampl(), recipe, store, device),
-            "literal": make_trainer(LiteralTampl(), recipe, store, device),
+            "cached": make_trainer(Tampl(), recipe, store, device=device),
+            "literal": make_trainer(LiteralTampl(), recipe, store, device=device),
         }
     seconds: dict[str, list[float]] = {name: [] for name in trainers}
     for _ in range(1 + epochs):

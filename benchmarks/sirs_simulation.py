@@ -8,7 +8,6 @@ reference ensembles do. An event is a change of state; rejected attempts are not
 
 import argparse
 import json
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,16 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from tampl.data.generate import available_cores
 from tampl.provenance import provenance
 from tampl.seeding import kernel_words, numpy_generator
 from tampl.systems import SIRS
 from tampl.systems.kernels.sirs import run_chains
-
-
-def usable_cores() -> int:
-    """Cores this process may run on, which a container can make fewer than the machine's."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def make_job(system: SIRS, seed: int) -> Callable[[int], int]:
@@ -52,7 +46,7 @@ def measure(run: Callable[[int], int], trajectories: int, threads: int) -> tuple
 
 
 def benchmark(trajectories: int, seed: int) -> dict[str, Any]:
-    cores = usable_cores()
+    cores = available_cores()
     run = make_job(SIRS(), seed)
     run(0)  # compiles
     alone, events = measure(run, trajectories, 1)

@@ -240,7 +240,7 @@ def test_an_unknown_key_is_refused_at_every_level(tmp_path, key, value):
         ("system.clusters", 4, "valid tuple"),
         ("system.clusters.1", [1, 0], "greater than or equal to 1"),
         ("data.train", 0, "at least 1"),
-        ("data.members", -3, "at least 1"),
+        ("data.members", -3, "at least 2"),
         ("data.seed", -1, "greater than or equal to 0"),
         ("data.test", "many", "valid integer"),
         ("model.latent_dim", 0, "greater than 0"),

@@ -35,9 +35,3 @@ def test_demo_goes_on_where_it_stopped(tmp_path):
     first = run_demo(tmp_path, recipe=tiny_recipe())
     again = run_demo(tmp_path, recipe=tiny_recipe())
     assert first.scores == again.scores
-
-
-def test_mini_recipe_is_the_one_in_the_package():
-    import tampl
-
-    assert (Path(tampl.__file__).parent / "recipes" / MINI.name).read_text() == MINI.read_text()

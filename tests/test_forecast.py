@@ -106,8 +106,9 @@ def test_one_microstate_needs_no_leading_axis(macro_model, lattices):
     np.testing.assert_array_equal(one.samples, stack.samples)
 
 
-def test_no_microstates_are_a_valid_batch(macro_model, lattices):
-    assert run(macro_model, lattices[:0]).samples.shape == (0, MEMBERS, 4, 3)
+def test_no_microstates_are_refused(macro_model, lattices):
+    with pytest.raises(InputError, match="empty"):
+        run(macro_model, lattices[:0])
 
 
 def test_the_noise_is_standard_normal(macro_model, lattices, noises):

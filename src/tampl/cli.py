@@ -174,7 +174,7 @@ def forecast(
     from . import pipeline
 
     result = pipeline.forecast_file(
-        run, initial, out, horizon=horizon, samples=samples, seed=seed, device=device
+        run, initial, out, horizon=horizon, members=samples, seed=seed, device=device
     )
     final = {
         symbol: {"mean": mean, "std": std}

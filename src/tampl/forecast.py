@@ -24,6 +24,9 @@ __all__ = ["Forecast", "forecast"]
 ROWS = 8192
 """Ensemble members carried through the networks at once; larger gains nothing on two CPU cores."""
 
+ENCODED = 512
+"""Microstates encoded at once, which bounds the memory of a deterministic model's forecast."""
+
 
 @dataclass(frozen=True)
 class Forecast:
@@ -111,8 +114,10 @@ def forecast(
         raise InputError(f"`horizon` is {horizon}, `members` is {members}; both must be positive")
     kind = model.description.microstate
     states = kind.check(np.asarray(microstates), "`microstates`").reshape(-1, *kind.shape)
+    if not len(states):
+        raise InputError("`microstates` is empty; give one microstate at least")
     members = members if model.stochastic else 1
-    per_chunk = max(1, ROWS // members)
+    per_chunk = max(1, min(ENCODED, ROWS // members))
     chunks = range(0, len(states), per_chunk)
     samples = np.empty((len(states), members, horizon + 1, len(model.description.observables)))
     with bar("forecasting", len(chunks), visible=progress) as advance:

@@ -4,6 +4,7 @@ Each takes a recipe or folders, returns a record and writes files; together they
 from physical parameters to a page with curves.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,14 +15,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .config import Recipe, find_system, read_recipe
+from .config import Recipe, find_system
 from .data import CheckReport, Normalization, Store, check_store, generate
 from .data.frames import Frames
 from .errors import InputError
 from .evaluate import Cases, Score
 from .evaluate.suite import evaluate_model, refuse_other_system, rollout_rmse
 from .forecast import Forecast, forecast
-from .methods import Trainer
+from .methods import Method, Trainer
 from .methods.run import History, RunFolder, fit, write_json
 from .models import MacroModel, load_model
 from .provenance import provenance
@@ -33,6 +34,7 @@ __all__ = [
     "check_data",
     "evaluate_run",
     "forecast_file",
+    "make_trainer",
     "report_runs",
     "simulate",
     "train",
@@ -44,24 +46,28 @@ AnyPath = str | Path
 
 @dataclass(frozen=True)
 class Run:
-    """A training run on disk."""
+    """A training run on disk.
 
-    path: Path
-    recipe: Recipe
+    Attributes:
+        folder: Its files.
+        method: Name of the method.
+        recipe: The resolved recipe, as tables; a forecast does not need it.
+    """
+
+    folder: RunFolder
     method: str
+    recipe: Mapping[str, Any]
 
     @classmethod
     def open(cls, path: AnyPath) -> "Run":
         """Opens the folder of a run."""
         folder = RunFolder(Path(path))
-        if not folder.identity.is_file():
-            raise InputError(f"{path} holds no run; train one with `tampl train`")
-        identity = json.loads(folder.identity.read_text())
-        return cls(folder.path, read_recipe(folder.recipe), identity["method"])
+        identity = folder.read_identity()
+        return cls(folder, identity["method"], identity["recipe"])
 
     def model(self, device: str = "cpu") -> MacroModel:
         """The best model of the run on validation data."""
-        return load_model(RunFolder(self.path).best, device=device)
+        return load_model(self.folder.best, device=device)
 
 
 def simulate(recipe: Recipe, out: AnyPath, *, workers: int | None = None) -> Store:
@@ -89,13 +95,6 @@ def train(
     chosen, store, folder = recipe.method(method), Store.open(data), RunFolder(Path(out))
     refuse_absent_device(device)
     refuse_other_system(recipe.system.description, store.description, whose="the recipe")
-    trajectories, valid = store.trajectories("train"), store.trajectories("valid")
-    normalization = Normalization.fit(trajectories.macrostates)
-    frames = Frames.load(trajectories, store.description.microstate, normalization, device=device)
-    with ambient_seed(recipe.training.seed, "weights"):
-        modules = chosen.modules(recipe.model, store.description).to(device)
-    turns = chosen.turns(recipe.training)
-    trainer = Trainer(turns, modules, frames=frames, training=recipe.training)
     identity = {
         "method": method,
         "recipe": recipe.as_tables(only=method),
@@ -104,6 +103,9 @@ def train(
     with folder.claimed(identity):
         recipe.write(folder.recipe)
         _write_once(folder.provenance, provenance(device))
+        normalization = _normalization(store)
+        trainer = make_trainer(chosen, recipe, store, device=device)
+        valid = store.trajectories("valid")
         return fit(
             trainer,
             folder,
@@ -114,6 +116,21 @@ def train(
                 model, valid, members=recipe.training.validation_members
             ),
         )
+
+
+def make_trainer(method: Method, recipe: Recipe, store: Store, *, device: str = "cpu") -> Trainer:
+    """A trainer at its first epoch: frames on the device, weights from the recipe's seed."""
+    kind, train_split = store.description.microstate, store.trajectories("train")
+    frames = Frames.load(train_split, kind, _normalization(store), device=device)
+    with ambient_seed(recipe.training.seed, "weights"):
+        modules = method.modules(recipe.model, store.description).to(device)
+    turns = method.turns(recipe.training)
+    return Trainer(turns, modules, frames=frames, training=recipe.training)
+
+
+def _normalization(store: Store) -> Normalization:
+    names = [observable.name for observable in store.description.observables]
+    return Normalization.fit(store.macrostates("train"), names=names)
 
 
 def _write_once(path: Path, record: dict[str, object]) -> None:
@@ -128,7 +145,7 @@ def forecast_file(
     out: AnyPath,
     *,
     horizon: int,
-    samples: int = 64,
+    members: int = 64,
     seed: int = 0,
     device: str = "cpu",
 ) -> Forecast:
@@ -141,7 +158,7 @@ def forecast_file(
         raise InputError(f"`out` is {out}, but the folder {out.parent} does not exist; make it")
     model = Run.open(run).model(device)
     states = model.description.microstate.check(_read_array(initial), str(initial))
-    result = forecast(model, states, horizon=horizon, members=samples, seed=seed)
+    result = forecast(model, states, horizon=horizon, members=members, seed=seed)
     result.save(out)
     return result
 
@@ -155,17 +172,19 @@ def evaluate_run(run: AnyPath, data: AnyPath, *, device: str = "cpu") -> dict[st
     evaluation = evaluate_model(
         model,
         opened.method,
-        train=store.trajectories("train"),
+        train=store.macrostates("train"),
         test=store.references(),
         system=find_system(store.description),
     )
-    evaluation.cases.save(opened.path / "cases.npz")
+    evaluation.cases.save(opened.folder.cases)
     record = {
         "scores": {name: asdict(score) for name, score in evaluation.scores.items()},
-        "seed": opened.recipe.training.seed,
+        "microstate": model.description.microstate.kind,
+        "model": _digest(opened.folder.best),
+        "data": store.manifest.identity,
         "provenance": provenance(device),
     }
-    write_json(opened.path / "evaluation.json", record)
+    write_json(opened.folder.evaluation, record)
     return dict(evaluation.scores)
 
 
@@ -174,33 +193,53 @@ def report_runs(
 ) -> Path:
     """Writes page, figures and scores of evaluated runs into a folder; returns the page."""
     opened = [Run.open(path) for path in runs]
-    names = _distinct_names(opened)
-    records = [_record(run, name) for run, name in zip(opened, names, strict=True)]
+    evaluations = [_read_evaluation(run) for run in opened]
+    if len({evaluation["data"] for evaluation in evaluations}) > 1:
+        raise InputError("the runs were evaluated on different data; report them one by one")
+    records = [
+        RunRecord(
+            name=name,
+            method=run.method,
+            kind=evaluation["microstate"],
+            recipe=run.recipe,
+            scores={key: Score(**values) for key, values in evaluation["scores"].items()},
+            cases=Cases.load(run.folder.cases),
+            history=json.loads(run.folder.history.read_text()),
+            provenance=evaluation["provenance"],
+        )
+        for run, evaluation, name in zip(opened, evaluations, _names(opened), strict=True)
+    ]
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
     return write_report(records, out, wall_times=wall_times)
 
 
-def _distinct_names(runs: Sequence[Run]) -> list[str]:
+def _names(runs: Sequence[Run]) -> list[str]:
+    """The method where it says enough, with seed and number where several runs share it."""
     if len({run.method for run in runs}) == len(runs):
         return [run.method for run in runs]
-    return [f"{run.method} {run.recipe.training.seed} {run.path.name}" for run in runs]
+    seeds = [f"{run.method} seed {run.recipe['training']['seed']}" for run in runs]
+    if len(set(seeds)) == len(runs):
+        return seeds
+    return [f"{seed} run {number}" for number, seed in enumerate(seeds, start=1)]
 
 
-def _record(run: Run, name: str) -> RunRecord:
-    evaluation = run.path / "evaluation.json"
-    if not evaluation.is_file():
-        raise InputError(f"{run.path} is not evaluated; run `tampl evaluate` on it first")
-    record = json.loads(evaluation.read_text())
-    return RunRecord(
-        name=name,
-        kind=run.recipe.system.description.microstate.kind,
-        recipe=run.recipe.as_tables(),
-        scores={key: Score(**values) for key, values in record["scores"].items()},
-        cases=Cases.load(run.path / "cases.npz"),
-        history=json.loads(RunFolder(run.path).history.read_text()),
-        provenance=record["provenance"],
-    )
+def _read_evaluation(run: Run) -> dict[str, Any]:
+    path, remedy = run.folder.evaluation, "run `tampl evaluate` on it"
+    if not path.is_file():
+        raise InputError(f"{run.folder.path} is not evaluated; {remedy} first")
+    try:
+        record = json.loads(path.read_text())
+        stale = record["model"] != _digest(run.folder.best)
+    except (ValueError, KeyError) as error:
+        raise InputError(f"{path} is damaged ({error}); {remedy} again") from error
+    if stale:
+        raise InputError(f"{run.folder.path} was trained on since its evaluation; {remedy} again")
+    return record
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def refuse_absent_device(device: str) -> None:

@@ -180,7 +180,7 @@ def test_shards_are_made_at_the_same_time(tmp_path):
             barrier.wait()
             return super().simulate(microstates, words)
 
-    plan = DataPlan(train=3, valid=1, test=2, members=1, shard_size=1)
+    plan = DataPlan(train=3, valid=1, test=2, members=2, shard_size=1)
     generate(Meeting(), plan, tmp_path / "s", workers=2, progress=False)
 
 

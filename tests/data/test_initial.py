@@ -14,7 +14,7 @@ NINE = SIRS(size=3, coverage=0.1, clusters=(1,), frames=2)
 
 
 def make(tmp_path, **counts):
-    plan = DataPlan(**({"train": 5, "valid": 2, "test": 2, "members": 1} | counts))
+    plan = DataPlan(**({"train": 5, "valid": 2, "test": 2, "members": 2} | counts))
     return generate(NINE, plan, tmp_path / "store", progress=False)
 
 
@@ -31,7 +31,7 @@ def test_more_than_there_are_is_refused(tmp_path):
 
 
 def test_first_draw_is_kept_where_it_is_new(tmp_path):
-    store = make(tmp_path, train=1, valid=1, test=1)
+    store = make(tmp_path, train=1, valid=1, test=2)
     states = draw_initial_states(NINE, store.manifest)
     expected = NINE.initial(numpy_generator(0, "sirs", "train", 0, "initial"))
     np.testing.assert_array_equal(states["train"][0].microstate, expected.microstate)

@@ -219,6 +219,6 @@ def test_no_pickles_and_no_objects(store):
 
 
 def test_large_states_of_one_trajectory_per_shard(tmp_path):
-    plan = DataPlan(train=3, valid=1, test=1, members=1, shard_size=1)
+    plan = DataPlan(train=3, valid=1, test=2, members=2, shard_size=1)
     store = generate(LatticeWalk(size=8), plan, tmp_path / "s", workers=2, progress=False)
     assert store.trajectories("train").microstates.shape == (3, 5, 8, 8)

@@ -98,7 +98,7 @@ def test_inconsistent_records_are_refused():
 
 def test_curve_of_an_ensemble_and_of_a_trajectory():
     ensemble = np.random.default_rng(0).random((6, 4, 3))
-    assert_same(curve(ensemble), Curve(ensemble.mean(0), ensemble.std(0)))
+    assert_same(curve(ensemble), Curve(ensemble.mean(0), ensemble.std(0, ddof=1)))
     assert_same(curve(ensemble[0]), Curve(ensemble[0], None))
 
 

@@ -36,9 +36,9 @@ def model(request, store):
 
 
 def test_scores_are_those_of_the_parts(model, store):
-    train, test = store.trajectories("train"), store.references()
+    train, test = store.macrostates("train"), store.references()
     evaluation = evaluate_model(model, "ours", train=train, test=test, system=SYSTEM, seed=4)
-    statistics = Normalization.fit(train.macrostates)
+    statistics = Normalization.fit(train)
     members = test.macrostates.shape[1]
     ours = forecast(model, test.microstates, horizon=4, members=members, seed=4)
     samples = ours.samples if model.stochastic else ours.samples[:, 0]
@@ -50,17 +50,17 @@ def test_scores_are_those_of_the_parts(model, store):
 
 
 def test_mean_trajectory_ignores_the_microstate(model, store):
-    train, test = store.trajectories("train"), store.references()
+    train, test = store.macrostates("train"), store.references()
     evaluation = evaluate_model(model, "ours", train=train, test=test)
     assert "pair" not in evaluation.scores
-    y = Normalization.fit(train.macrostates).standardize
-    difference = y(train.macrostates.mean(0))[1:] - y(test.macrostates.mean(1))[:, 1:]
+    y = Normalization.fit(train).standardize
+    difference = y(train.mean(0))[1:] - y(test.macrostates.mean(1))[:, 1:]
     expected = np.sqrt((difference**2).mean())
     assert evaluation.scores["mean_trajectory"].rmse == pytest.approx(expected)
 
 
 def test_cases_are_of_the_test_split(model, store):
-    train, test = store.trajectories("train"), store.references()
+    train, test = store.macrostates("train"), store.references()
     cases = evaluate_model(model, "ours", train=train, test=test, system=SYSTEM).cases
     for case in cases.cases:
         np.testing.assert_array_equal(case.microstate, test.microstates[case.index])
@@ -89,6 +89,6 @@ def test_other_lengths_are_welcome(model, tmp_path):
     longer = SYSTEM.model_copy(update={"frames": 9})
     refuse_other_system(SYSTEM.description, longer.description, whose="the model")
     store = write_miniature(longer, tmp_path / "store")
-    train, test = store.trajectories("train"), store.references()
+    train, test = store.macrostates("train"), store.references()
     evaluation = evaluate_model(model, "ours", train=train, test=test, system=longer)
     assert evaluation.cases.times[-1] == pytest.approx(8 * longer.interval)

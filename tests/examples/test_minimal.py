@@ -94,7 +94,7 @@ def page_batches(trainer, stage):
 
 def batches_with_index(trainer, stage):
     trainer._cache = torch.arange(len(trainer.frames))[:, None]
-    return [(batch.z_next[:, 0] - 1, batch) for batch, _ in trainer._batches(stage)]
+    return [(batch["z_next"][:, 0] - 1, batch) for batch, _ in trainer._batches(stage)]
 
 
 def test_losses_agree(minimal, modules, page, frames):

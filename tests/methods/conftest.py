@@ -1,6 +1,5 @@
 """A tiny SIRS data set and model for the tests of the methods."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import torch
 
 from tampl.data import Normalization, Store, write_miniature
 from tampl.data.frames import Frames
-from tampl.methods import Method, OptimiserSpec, Trainer, TrainingSpec
+from tampl.methods import Method, Trainer, TrainingSpec
 from tampl.models import MacroModel, ModelSpec, Modules
 from tampl.seeding import ambient_seed
 from tampl.systems import SIRS
@@ -39,7 +38,7 @@ class Workbench:
     def modules(self, method: Method, spec: ModelSpec = SPEC) -> Modules:
         with ambient_seed(1, "weights"):
             built = method.modules(spec, self.store.description)
-        return built.to(self.frames.macrostates.dtype)
+        return built.to(self.frames.macrostates.device, self.frames.macrostates.dtype)
 
     def trainer(self, method: Method, training: TrainingSpec | None = None) -> Trainer:
         training = training or self.training()
@@ -52,26 +51,12 @@ class Workbench:
 
 
 @pytest.fixture(scope="session")
-def make_workbench(tmp_path_factory: pytest.TempPathFactory) -> Callable[[torch.dtype], Workbench]:
+def bench(tmp_path_factory: pytest.TempPathFactory, device: torch.device) -> Workbench:
     folder: Path = tmp_path_factory.mktemp("methods") / "store"
     store = write_miniature(SIRS(size=8, frames=6, clusters=(1, 2)), folder)
     trajectories = store.trajectories("train")
     normalization = Normalization.fit(trajectories.macrostates)
 
-    def make(dtype: torch.dtype) -> Workbench:
-        kind = store.description.microstate
-        frames = Frames.load(trajectories, kind, normalization, dtype=dtype)
-        return Workbench(store, normalization, frames)
-
-    return make
-
-
-@pytest.fixture
-def bench(make_workbench: Callable[[torch.dtype], Workbench]) -> Workbench:
-    return make_workbench(torch.float64)
-
-
-@pytest.fixture
-def plain() -> OptimiserSpec:
-    """A constant rate, no clipping, no average."""
-    return OptimiserSpec(learning_rate=1e-2, final_fraction=1.0, clip=0.0)
+    kind = store.description.microstate
+    frames = Frames.load(trajectories, kind, normalization, device=device, dtype=torch.float64)
+    return Workbench(store, normalization, frames)

@@ -48,7 +48,7 @@ def test_the_page_has_its_sections_in_order():
         "What was done",
         "Scores",
         "Predictions",
-        "Same macrostate, different future",
+        "Alike at first, different later",
         "Training",
         "Further figures",
         "Provenance",

@@ -22,9 +22,13 @@ def test_methods_first_then_floor_closures_and_mean_trajectory():
     assert [row.key for row in rows(SCORES)] == order
 
 
-def test_excess_is_the_difference_to_the_floor():
+def test_excess_is_what_the_noise_leaves():
+    """Independent errors add in squares; a deterministic forecast has half the noise."""
     table = {row.key: row for row in rows(SCORES)}
-    assert table["tampl"].rmse_excess == pytest.approx(0.0598)
+    assert table["tampl"].rmse_excess == pytest.approx((0.1083**2 - 0.0485**2) ** 0.5)
+    assert table["pair"].rmse_excess == pytest.approx(
+        (SCORES["pair"].rmse ** 2 - 0.0485**2 / 2) ** 0.5
+    )
     assert table["tampl"].mmd_excess == pytest.approx(0.0092)
     assert table["pair"].mmd_excess is None
     assert table["floor"].values == (0.0485, None, 0.002, None)
@@ -38,9 +42,9 @@ def test_without_a_floor_there_is_no_excess():
 def test_markdown():
     lines = to_markdown(SCORES).splitlines()
     assert lines[0] == "| Method | RMSE | excess | MMD² | excess |"
-    assert lines[2] == "| TAMPL | 0.1083 | 0.0598 | 0.0112 | 0.0092 |"
+    assert lines[2] == "| TAMPL | 0.1083 | 0.0968 | 0.0112 | 0.0092 |"
     assert lines[4] == "| Simulation noise floor | 0.0485 |  | 0.0020 |  |"
-    assert lines[5] == "| Mean field | 1.7400 | 1.6915 | N/A | N/A |"
+    assert lines[5] == "| Mean field | 1.7400 | 1.7397 | N/A | N/A |"
     assert lines[-1].startswith("| Mean training trajectory |")
     assert {line.count("|") for line in lines} == {6}
 

@@ -27,7 +27,7 @@ from .metadata import DataPlan, Manifest, Shard, first_difference
 from .shards import Arrays, check_header, encode_labels, write_shard
 from .store import MANIFEST, Store, write_manifest
 
-__all__ = ["generate"]
+__all__ = ["available_cores", "generate"]
 
 
 def generate(
@@ -57,7 +57,7 @@ def generate(
     manifest = _manifest_of(system, plan)
     with claimed(folder):
         store = _begin(folder, manifest)
-        _make_missing(system, store, workers=workers or _cores(), progress=progress)
+        _make_missing(system, store, workers=workers or available_cores(), progress=progress)
     return store
 
 
@@ -196,8 +196,8 @@ def _member_words(
     )
 
 
-def _cores() -> int:
-    # The cores this process may use, which in a container or a batch job are not all of them.
+def available_cores() -> int:
+    """The cores this process may use, in a container or a batch job not all of the machine's."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

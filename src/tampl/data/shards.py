@@ -107,6 +107,14 @@ def read_shard(
     return arrays
 
 
+def read_macrostates(path: Path, *, manifest: Manifest, shard: Shard) -> NDArray[np.float64]:
+    """Reads the macrostates of a shard alone, with the same refusals."""
+    with _opened(path) as file:
+        _refuse_foreign(file, path, manifest=manifest, shard=shard)
+        _refuse_unlike(file, empty_arrays(manifest, shard.split, shard.count), path)
+        return file["macrostates"][()]
+
+
 def check_header(path: Path, *, manifest: Manifest, shard: Shard) -> None:
     """Refuses what `read_shard` would refuse without reading the data."""
     with _opened(path) as file:

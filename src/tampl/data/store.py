@@ -20,7 +20,7 @@ from ..atomic import replacing
 from ..errors import InputError
 from ..systems.base import Description
 from .metadata import FORMAT, FORMAT_VERSION, Manifest, Shard
-from .shards import Arrays, empty_arrays, read_shard
+from .shards import Arrays, empty_arrays, read_macrostates, read_shard
 
 __all__ = [
     "MANIFEST",
@@ -83,6 +83,16 @@ class Store:
         """
         arrays = self._read(split, references=False, verify=verify)
         return Trajectories(arrays["microstates"], arrays["macrostates"], _decode(arrays))
+
+    def macrostates(self, split: str) -> NDArray[np.float64]:
+        """Reads the macrostates of a split of trajectories alone, (n, F, m)."""
+        self._refuse_other(split, references=False)
+        return np.concatenate(
+            [
+                read_macrostates(self.path / shard.file, manifest=self.manifest, shard=shard)
+                for shard in self.manifest.of_split(split)
+            ]
+        )
 
     def references(self, split: str = "test", *, verify: bool = False) -> References:
         """Reads a split of references: initial microstates and the macrostates of their runs."""

@@ -119,7 +119,7 @@ def curve(macrostates: NDArray[Any]) -> Curve:
     y = np.asarray(macrostates, dtype=np.float64)
     if y.ndim == 2:
         return Curve(y, None)
-    return Curve(y.mean(axis=0), y.std(axis=0))
+    return Curve(y.mean(axis=0), y.std(axis=0, ddof=min(1, len(y) - 1)))
 
 
 def choose_cases(

@@ -47,7 +47,7 @@ def evaluate_model(
     model: MacroModel,
     name: str,
     *,
-    train: Trajectories,
+    train: NDArray[np.float64],
     test: References,
     system: System | None = None,
     seed: int = 0,
@@ -57,7 +57,7 @@ def evaluate_model(
     Arguments:
         model: The model.
         name: What the scores call it.
-        train: The training trajectories, for their mean.
+        train: Macrostates of the training trajectories, (n, F, m), for their mean.
         test: Initial microstates and reference ensembles, (G, N, F, m).
         system: The data's system, for its closures; None if it is not known.
         seed: Governs the forecast.
@@ -70,7 +70,7 @@ def evaluate_model(
         predictions |= {key: closure(test.microstates) for key, closure in closures}
     statistics = model.normalization
     scores = {key: score(y, test.macrostates, statistics) for key, y in predictions.items()}
-    mean_trajectory = train.macrostates.mean(axis=0)
+    mean_trajectory = train.mean(axis=0)
     everywhere = np.broadcast_to(mean_trajectory, (len(test.microstates), *mean_trajectory.shape))
     scores["mean_trajectory"] = score(everywhere, test.macrostates, statistics)
     scores["floor"] = floor(test.macrostates, statistics)

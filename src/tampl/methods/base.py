@@ -17,7 +17,7 @@ from ..models import ModelSpec, Modules
 from ..records import Record
 from ..systems.base import Description
 
-__all__ = ["Batch", "Losses", "Method", "OptimiserSpec", "Stage", "TrainingSpec", "Turn"]
+__all__ = ["FIELDS", "Batch", "Losses", "Method", "OptimiserSpec", "Stage", "TrainingSpec", "Turn"]
 
 
 class OptimiserSpec(Record):
@@ -63,27 +63,26 @@ class TrainingSpec(Record):
     save_every: PositiveInt = 5
 
 
+FIELDS = frozenset({"x", "x_next", "y", "y_next", "z", "z_next"})
+"""What a batch may hold: network input, standardised macrostates, cached latent states."""
+
+
+@dataclass(frozen=True)
 class Batch:
-    """The fields of a batch that a stage asked for, and its noise.
+    """The fields that a stage asked for, each (B, ...), and its noise.
 
-    Fields are `x`, `x_next` (network input), `y`, `y_next` (standardised macrostates) and `z`,
-    `z_next` (latent states of the frozen encoder).
-
-    Arguments:
-        fields: Tensors by name.
+    Attributes:
+        fields: Tensors by name, of `FIELDS`.
         noise: What the stage drew for this batch.
     """
 
-    def __init__(self, fields: Mapping[str, Tensor], noise: Mapping[str, Tensor]) -> None:
-        self._fields = fields
-        self.noise = noise
+    fields: Mapping[str, Tensor]
+    noise: Mapping[str, Tensor]
 
-    def __getattr__(self, name: str) -> Tensor:
-        try:
-            return self._fields[name]
-        except KeyError:
-            message = f"the batch has no `{name}`; add it to the stage's `needs`"
-            raise AttributeError(message) from None
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self.fields:
+            raise KeyError(f"the batch has no `{name}`; add it to the stage's `needs`")
+        return self.fields[name]
 
 
 @dataclass(frozen=True)

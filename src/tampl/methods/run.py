@@ -7,6 +7,8 @@
     history.json         one record per epoch
     best.safetensors     the model with the lowest validation error
     last.safetensors     the model after the last epoch
+    evaluation.json      scores of the best model, where it was evaluated
+    cases.npz            the cases that figures show
 
 Every file appears by rename, complete or not at all.
 """
@@ -19,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..atomic import claimed, replacing
+from ..atomic import claimed, is_temporary, replacing, sweep
 from ..data.metadata import first_difference
 from ..errors import InputError
 from ..models import MacroModel, Modules, save_model
@@ -60,6 +62,8 @@ class RunFolder:
         self.history = path / "history.json"
         self.best = path / "best.safetensors"
         self.last = path / "last.safetensors"
+        self.evaluation = path / "evaluation.json"
+        self.cases = path / "cases.npz"
 
     @contextmanager
     def claimed(self, identity: dict[str, Any]) -> Iterator[None]:
@@ -68,14 +72,34 @@ class RunFolder:
         Arguments:
             identity: What makes the run what it is, as JSON.
         """
-        if self.identity.exists():
-            _refuse_other(self.path, json.loads(self.identity.read_text()), identity)
-        elif self.path.exists() and any(self.path.iterdir()):
-            raise InputError(f"{self.path} is not empty and holds no run; give another folder")
         self.path.mkdir(parents=True, exist_ok=True)
         with claimed(self.path):
+            self._refuse_other(identity)
+            sweep(self.path)
             write_json(self.identity, identity)
             yield
+
+    def read_identity(self) -> dict[str, Any]:
+        """What the run in this folder is."""
+        try:
+            return json.loads(self.identity.read_text())
+        except FileNotFoundError as error:
+            raise InputError(f"{self.path} holds no run; train one with `tampl train`") from error
+        except ValueError as error:
+            raise InputError(f"{self.identity} is damaged ({error}); train again") from error
+
+    def _refuse_other(self, identity: dict[str, Any]) -> None:
+        if not self.identity.exists():
+            if not all(is_temporary(path) for path in self.path.iterdir()):
+                raise InputError(f"{self.path} is not empty and holds no run; give another folder")
+            return
+        difference = first_difference(self.read_identity(), identity)
+        if difference is not None:
+            key, there, here = difference
+            raise InputError(
+                f"{self.path} holds another run (`{key}` is {there} there, {here} here): give "
+                "another folder or remove that one"
+            )
 
     def save(self, trainer: Trainer, history: History) -> None:
         """Saves the state at the end of an epoch."""
@@ -109,26 +133,28 @@ def fit(
         validate: The error of a model on validation data; the lowest is kept as the best.
         progress: Whether to show a bar.
     """
-    history = folder.resume(trainer)
-    total, every = len(trainer.schedule), trainer.training.validate_every
+    history, total = folder.resume(trainer), len(trainer.schedule)
     with bar("training", total, visible=progress) as advance:
         for _ in range(trainer.epoch):
             advance("resumed")
         while trainer.epoch < total:
             record = trainer.run_epoch()
-            last = trainer.epoch == total
-            error = None
-            if last or (2 * trainer.epoch > total and trainer.epoch % every == 0):
-                error = _validate(
-                    make_model(trainer.averaged()), validate, folder, history, record
-                )
+            due = _validation_is_due(trainer)
+            model = make_model(trainer.averaged())
+            error = _validate(model, validate, folder, history, record) if due else None
             history.epochs.append({**record.as_dict(), "validation": error})
-            if last:
-                save_model(make_model(trainer.averaged()), folder.last)
-            if last or trainer.epoch % trainer.training.save_every == 0:
+            if trainer.epoch == total:
+                save_model(model, folder.last)
+            # Saved with every validation: a best model is never newer than the state beside it.
+            if due or trainer.epoch % trainer.training.save_every == 0:
                 folder.save(trainer, history)
             advance(_note(record, history))
     return history
+
+
+def _validation_is_due(trainer: Trainer) -> bool:
+    epoch, total = trainer.epoch, len(trainer.schedule)
+    return epoch == total or (2 * epoch > total and epoch % trainer.training.validate_every == 0)
 
 
 def _validate(
@@ -151,16 +177,6 @@ def _note(record: EpochRecord, history: History) -> str:
     losses = " ".join(f"{parts['total']:.3g}" for parts in record.losses.values())
     best = "" if history.best is None else f", best {history.best:.3g}"
     return f"loss {losses}, latent std {record.latent.std_mean:.2g}{best}"
-
-
-def _refuse_other(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
-    difference = first_difference(found, wanted)
-    if difference is not None:
-        key, there, here = difference
-        raise InputError(
-            f"{folder} holds another run (`{key}` is {there} there, {here} here): give "
-            "another folder or remove that one"
-        )
 
 
 def write_json(path: Path, content: object) -> None:

@@ -52,7 +52,7 @@ class Tampl(Method):
             moves=("encoder", "readout"),
             needs=frozenset({"x", "y", "z_next"}),
             loss=lambda modules, batch: representation_loss(
-                self, modules, batch, z_next=batch.z_next
+                self, modules, batch, z_next=batch["z_next"]
             ),
             draw=_draw,
             optimiser=training.representation,
@@ -62,7 +62,7 @@ class Tampl(Method):
             moves=("transition",),
             needs=frozenset({"z", "z_next"}),
             loss=lambda modules, batch: transition_loss(
-                modules, batch, z=batch.z, z_next=batch.z_next
+                modules, batch, z=batch["z"], z_next=batch["z_next"]
             ),
             draw=_draw,
             optimiser=training.transition,
@@ -90,7 +90,7 @@ class LiteralTampl(Method):
             moves=("encoder", "readout"),
             needs=frozenset({"x", "y", "x_next"}),
             loss=lambda modules, batch: representation_loss(
-                self.weights, modules, batch, z_next=_target(modules)(batch.x_next)
+                self.weights, modules, batch, z_next=_target(modules)(batch["x_next"])
             ),
             draw=_draw,
             optimiser=training.representation,
@@ -103,8 +103,8 @@ class LiteralTampl(Method):
             loss=lambda modules, batch: transition_loss(
                 modules,
                 batch,
-                z=_target(modules)(batch.x),
-                z_next=_target(modules)(batch.x_next),
+                z=_target(modules)(batch["x"]),
+                z_next=_target(modules)(batch["x_next"]),
             ),
             draw=_draw,
             optimiser=training.transition,
@@ -116,8 +116,8 @@ def representation_loss(
     weights: Tampl, modules: Modules, batch: Batch, *, z_next: Tensor
 ) -> Losses:
     """L_enc; the gradient reaches E through the condition z_t, not through the target z_next."""
-    z = modules.encoder(batch.x)
-    current = (modules.readout(z) - batch.y).square().sum(dim=-1).mean()
+    z = modules.encoder(batch["x"])
+    current = (modules.readout(z) - batch["y"]).square().sum(dim=-1).mean()
     transition = modules.transition.loss(z, z_next, batch.noise)
     total = weights.lambda_cur * current + weights.lambda_tr * transition
     return Losses(total, {"cur": current, "tr": transition})

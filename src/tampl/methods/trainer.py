@@ -21,7 +21,7 @@ from ..data.frames import Frames
 from ..errors import InputError
 from ..models import Modules
 from ..seeding import torch_generator
-from .base import Batch, Losses, Stage, TrainingSpec, Turn
+from .base import FIELDS, Batch, Losses, Stage, TrainingSpec, Turn
 from .latents import LatentScale, encode_frames, latent_scale
 from .stepper import Stepper, focus
 
@@ -72,7 +72,7 @@ class Trainer:
         self.training = training
         self.epoch = 0
         self.schedule = [turn.stages for turn in turns for _ in range(turn.epochs)]
-        _refuse_same_names(turns)
+        _refuse_bad_stages(turns, modules)
         steps_per_pass = -(-len(frames.pairs) // training.batch_size)
         self.steppers = {
             stage.name: Stepper(stage, modules, steps_per_pass * turn.epochs)
@@ -119,9 +119,9 @@ class Trainer:
             yield Batch(fields, stage.draw(self.modules, len(index), noise)), len(index)
 
     def _field(self, name: str, index: Tensor) -> Tensor:
-        source, _, is_next = name.partition("_")
+        source = name.removesuffix("_next")
         gather = {"x": self.frames.x, "y": self.frames.y, "z": self._cached}[source]
-        return gather(index + 1 if is_next else index)
+        return gather(index if name == source else index + 1)
 
     def _cached(self, index: Tensor) -> Tensor:
         assert self._cache is not None
@@ -137,7 +137,7 @@ class Trainer:
         if not all(torch.isfinite(torch.tensor(list(means.values())))):
             raise DivergenceError(
                 f"training diverged in the {stage.name} stage of epoch {self.epoch + 1}: the loss "
-                f"is {means['total']}; lower `training.{stage.name}.learning_rate` or its `clip`"
+                f"is {means['total']}; lower the learning rate of that stage, or its `clip`"
             )
         return means
 
@@ -173,10 +173,17 @@ class Trainer:
             stepper.load(_under(f"stages/{name}/", tensors))
 
 
-def _refuse_same_names(turns: Sequence[Turn]) -> None:
-    names = [stage.name for turn in turns for stage in turn.stages]
+def _refuse_bad_stages(turns: Sequence[Turn], modules: Modules) -> None:
+    stages = [stage for turn in turns for stage in turn.stages]
+    names = [stage.name for stage in stages]
     if len(set(names)) < len(names):
         raise InputError(f"the stages are named {names}; give each a name of its own")
+    known = {name for name, _ in modules.named_children()}
+    for stage in stages:
+        if not known.issuperset(stage.moves):
+            raise InputError(f"stage `{stage.name}` moves {stage.moves}; modules are {known}")
+        if not stage.needs <= FIELDS:
+            raise InputError(f"stage `{stage.name}` needs {set(stage.needs)}; have {set(FIELDS)}")
 
 
 def _named(losses: Losses) -> Iterator[tuple[str, Tensor]]:

@@ -1,7 +1,9 @@
 """Convolutions on periodic lattices.
 
 Circular padding makes a convolution commute with the lattice's translations; a mean over the sites
-then forgets where on the lattice a pattern sits (up to the stride of the convolutions).
+then forgets where on the lattice a pattern sits. With k convolutions of stride 2 this holds for
+shifts by 2^k sites, and only where 2^k divides the lattice's size: an odd size on the way down
+leaves an uneven grid.
 """
 
 from collections.abc import Sequence

@@ -23,7 +23,7 @@ Facts = Mapping[str, object]
 
 _SECTIONS = {
     "Predictions": ("predictions",),
-    "Same macrostate, different future": ("twins",),
+    "Alike at first, different later": ("twins",),
     "Training": ("training", "latent"),
 }
 _CAPTIONS = {
@@ -33,9 +33,10 @@ _CAPTIONS = {
         "training."
     ),
     "twins": (
-        "Two test microstates with the same initial macrostate. What starts from the macrostate "
-        "alone must predict one future for both; a latent state of the microstate can tell them "
-        "apart. Bands are one standard deviation of the simulations."
+        "Two test microstates whose initial macrostates are the same, or the closest there are. "
+        "What starts from the macrostate alone must predict one future for both; a latent state "
+        "of the microstate can tell them apart. Bands are one standard deviation of the "
+        "simulations."
     ),
     "training": (
         "Losses of each training stage, and the error of rollouts from validation microstates "
@@ -51,7 +52,7 @@ _SCORES_NOTE = (
     "Standardised units, frame t = 0 excluded; lower is better. RMSE compares ensemble means, "
     "MMD² scalar marginal distributions (Gaussian kernel of width 1, biased estimator). The noise "
     "floor is the expected score of a perfect model with ensembles of this size; the excess is "
-    "the difference to it. N/A: a deterministic prediction has no distribution."
+    "what is left without that noise. N/A: a deterministic prediction has no distribution."
 )
 
 

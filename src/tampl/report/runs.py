@@ -24,15 +24,17 @@ class RunRecord:
 
     Attributes:
         name: What the table calls it.
+        method: Name of the method, under which its own score stands.
         kind: Kind of the microstates.
         recipe: The resolved recipe, as tables.
-        scores: Scores by name; the run's own under its method.
+        scores: Scores by name.
         cases: The cases to look at.
         history: One record per epoch.
         provenance: Hardware, versions, commit and command.
     """
 
     name: str
+    method: str
     kind: str
     recipe: Mapping[str, Any]
     scores: Mapping[str, Score]
@@ -93,8 +95,9 @@ def _figures(run: RunRecord, folder: Path) -> dict[str, bytes]:
 
 def _scores(runs: Sequence[RunRecord]) -> dict[str, Score]:
     """The runs' own scores under their names, then what they are compared with."""
-    own = {run.name: next(iter(run.scores.values())) for run in runs}
-    return own | dict(list(runs[0].scores.items())[1:])
+    own = {run.name: run.scores[run.method] for run in runs}
+    others = {key: score for key, score in runs[0].scores.items() if key != runs[0].method}
+    return own | others
 
 
 def _summary(scores: Mapping[str, Score]) -> str:

@@ -1,12 +1,14 @@
 r"""The table of scores as Markdown, HTML, LaTeX and CSV.
 
 One row for each method, then the rows that put it in perspective: noise floor, closures and mean
-training trajectory. The excess is the difference to the floor, RMSE - RMSE_floor and
-MMD^2 - MMD^2_floor; what has no distribution has no MMD (N/A).
+training trajectory. The excess is what remains when the noise of finite ensembles is taken away.
+Squares add, so it is sqrt(RMSE^2 - RMSE_floor^2) and MMD^2 - MMD^2_floor; a deterministic forecast
+meets only the references' half of RMSE_floor^2. What has no distribution has no MMD (N/A).
 """
 
 import csv
 import io
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -92,9 +94,13 @@ def to_csv(scores: Mapping[str, Score]) -> str:
 def _row(key: str, score: Score, floor: Score | None) -> Row:
     if floor is None:
         return Row(key, score, None, None)
-    known = score.mmd is not None and floor.mmd is not None
-    mmd_excess = score.mmd - floor.mmd if known else None  # type: ignore[operator]
-    return Row(key, score, score.rmse - floor.rmse, mmd_excess)
+    if score.mmd is None or floor.mmd is None:
+        return Row(key, score, _above(score.rmse, floor.rmse**2 / 2), None)
+    return Row(key, score, _above(score.rmse, floor.rmse**2), score.mmd - floor.mmd)
+
+
+def _above(rmse: float, noise: float) -> float:
+    return math.sqrt(max(0.0, rmse**2 - noise))
 
 
 def _cells(row: Row, text: Callable[[str], str]) -> Sequence[str]:
