@@ -4,7 +4,7 @@ SEED ?= 42
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint format clean
+.PHONY: demo test lint format results clean
 
 demo: $(STAMP)
 	$(BIN)/tampl demo --out runs/demo --seed $(SEED)
@@ -20,6 +20,10 @@ lint: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# README's table from the records in results/.
+results: $(STAMP)
+	$(BIN)/python results/render.py
 
 # The pins (torch above all) come from constraints.txt; pyproject.toml has lower bounds only.
 $(STAMP): pyproject.toml constraints.txt

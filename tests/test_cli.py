@@ -321,6 +321,40 @@ def test_report_needs_an_evaluated_run(run, copy, tmp_path):
     call("report", tmp_path / "none", "--out", tmp_path / "page").refused("holds no run")
 
 
+def test_report_refuses_scores_of_another_model(evaluated, copy, tmp_path):
+    """Scores belong to one checkpoint: training on makes them stale."""
+    stale = copy(evaluated)
+    shutil.copy(stale / "state.safetensors", stale / "best.safetensors")
+    call("report", stale, "--out", tmp_path / "page").refused(stale, "evaluate")
+    assert not (tmp_path / "page").exists()
+
+
+def test_report_refuses_runs_of_different_data(evaluated, copy, tmp_path):
+    other = copy(evaluated)
+    record = json.loads((other / "evaluation.json").read_text())
+    (other / "evaluation.json").write_text(json.dumps({**record, "data": "another"}))
+    call("report", evaluated, other, "--out", tmp_path / "page").refused("different data")
+
+
+def test_runs_of_one_name_keep_a_row_each(evaluated, copy, tmp_path):
+    assert call("report", evaluated, copy(evaluated), "--out", tmp_path / "page").code == 0
+    scores = json.loads((tmp_path / "page" / "metrics.json").read_text())["scores"]
+    assert len([name for name in scores if name.startswith("tampl")]) == 2
+
+
+def test_damaged_run(run, data, copy):
+    damaged = copy(run)
+    (damaged / "run.json").write_text("{")
+    call("evaluate", damaged, "--data", data).refused("run.json", "damaged")
+
+
+def test_killed_start_does_not_block_the_folder(recipe, data, tmp_path):
+    """What a kill leaves in the very first write is not taken for somebody's file."""
+    (tmp_path / ".run.json.123.tmp").write_text("{")
+    assert call("train", recipe, "--data", data, "--out", tmp_path).code == 0
+    assert not list(tmp_path.glob("*.tmp"))
+
+
 # Wrong input: forecasts
 
 
@@ -328,6 +362,7 @@ def test_report_needs_an_evaluated_run(run, copy, tmp_path):
     ("lattice", "words"),
     [
         (np.zeros((9, 9), np.uint8), ["(9, 9)", "(8, 8)"]),
+        (np.zeros((0, 8, 8), np.uint8), ["empty"]),
         (np.full((8, 8), 3, np.uint8), ["state 3"]),
         (np.full((8, 8), 0.5), ["whole numbers"]),
         (np.zeros((8, 8), "U3"), ["whole numbers"]),
