@@ -4,8 +4,6 @@ Results go to standard output (`--json` for machines), progress to standard erro
 done, 2 is wrong input with one line that says what to do, 1 is a bug of ours.
 """
 
-import json
-import math
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -15,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from .errors import InputError
+from .records import strict_json
 from .version import __version__
 
 __all__ = ["app", "main"]
@@ -57,16 +56,9 @@ def _fail(message: str, code: int = 2) -> None:
 
 def _show(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print(json.dumps(_strict(result)))
+        print(strict_json(result))
     else:
         print("\n".join(f"{key}: {_plain(value)}" for key, value in result.items()))
-
-
-def _strict(value: Any) -> Any:  # noqa: ANN401
-    """The value with null in place of what JSON has no number for."""
-    if isinstance(value, dict):
-        return {key: _strict(part) for key, part in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _plain(value: object) -> str:

@@ -26,7 +26,7 @@ class Demo:
     scores: Mapping[str, Score]
 
 
-def run_demo(out: Path, *, seed: int | None = None, recipe: Recipe | None = None) -> Demo:
+def run_demo(out: str | Path, *, seed: int | None = None, recipe: Recipe | None = None) -> Demo:
     """Simulates, checks, trains, evaluates and reports; goes on where an earlier call stopped.
 
     Arguments:
@@ -35,6 +35,7 @@ def run_demo(out: Path, *, seed: int | None = None, recipe: Recipe | None = None
         recipe: What to run; the mini recipe by default.
     """
     recipe = (recipe or read_recipe(str(files("tampl") / "recipes" / RECIPE))).with_seed(seed)
+    out = Path(out)
     data, run = out / "data", out / f"tampl-{recipe.training.seed}"
     clock = _Clock()
     clock.time("simulate", lambda: simulate(recipe, data))

@@ -105,7 +105,7 @@ class Stage:
         loss: Pure function of modules and batch.
         draw: Draws the noise of a batch of a given size.
         optimiser: How the modules move.
-        finish: Optional closing step, after the last pass.
+        finish: Optional closing step, after every pass.
     """
 
     name: str

@@ -64,9 +64,9 @@ def save_model(model: MacroModel, path: Path) -> None:
     save_tensors(path, model.state_dict(), header)
 
 
-def load_model(path: Path, *, device: torch.device | str = "cpu") -> MacroModel:
+def load_model(path: str | Path, *, device: torch.device | str = "cpu") -> MacroModel:
     """Loads a model saved by `save_model`, in evaluation mode."""
-    tensors, header = load_tensors(path, FORMAT)
+    tensors, header = load_tensors(Path(path), FORMAT)
     try:
         model = _build(tensors, header)
     # What torch raises where names or shapes of the tensors differ is a RuntimeError.

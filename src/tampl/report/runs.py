@@ -1,6 +1,5 @@
 """From what runs leave behind to figures and one page."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 from ..atomic import replacing
 from ..evaluate.cases import Cases
 from ..evaluate.metrics import Score
+from ..records import strict_json
 from .names import name_of
 from .page import Report, write_page
 
@@ -72,7 +72,7 @@ def write_report(
     write_page(page, out / "report.html")
     with replacing(out / "metrics.json") as temporary:
         plain = {name: asdict(score) for name, score in scores.items()}
-        temporary.write_text(json.dumps({"scores": plain}, indent=1) + "\n")
+        temporary.write_text(strict_json({"scores": plain}, indent=1) + "\n")
     return out / "report.html"
 
 
