@@ -45,12 +45,12 @@ def headings(text):
 
 def test_the_page_has_its_sections_in_order():
     assert headings(render_page(REPORT)) == [
-        "What was done",
         "Scores",
         "Predictions",
         "Alike at first, different later",
         "Training",
         "Further figures",
+        "What was done",
         "Provenance",
     ]
 

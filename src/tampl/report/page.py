@@ -90,10 +90,10 @@ def render_page(report: Report) -> str:
     shown = {name for names in _SECTIONS.values() for name in names}
     others = tuple(name for name in report.figures if name not in shown)
     sections = [
-        _section("What was done", _done(report)),
         _section("Scores", _scores(report.scores)),
         *(_section(title, _figures(report, names)) for title, names in _SECTIONS.items()),
         _section("Further figures", _figures(report, others)),
+        _section("What was done", _done(report)),
         _section("Provenance", _facts(report.provenance, "facts plain")),
     ]
     return PAGE.substitute(
