@@ -218,6 +218,14 @@ def test_missing_recipe(tmp_path):
     call("simulate", missing, "--out", tmp_path / "data").refused(missing, "does not exist")
 
 
+def test_corrected_recipe_may_use_the_folder_of_a_refused_one(data, recipe, tmp_path):
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text(RECIPE.replace('name = "lattice"\nwidths = [4, 6]', 'name = "mlp"'))
+    out = tmp_path / "run"
+    call("train", wrong, "--data", data, "--out", out).refused("vector")
+    assert call("train", recipe, "--data", data, "--out", out).code == 0
+
+
 # Wrong input: stores
 
 
@@ -250,6 +258,18 @@ def test_foreign_shard(recipe, data, copy, home, tmp_path):
     shutil.copy(tmp_path / "other" / "shards" / shard.name, shard)
     call("check", damaged).refused(shard.name)
     call("train", recipe, "--data", damaged, "--out", tmp_path / "run").refused(shard.name)
+
+
+def test_flipped_byte_is_not_trained_on(recipe, data, copy, tmp_path):
+    damaged = copy(data)
+    shard = next(iter(sorted((damaged / "shards").glob("train*"))))
+    content = bytearray(shard.read_bytes())
+    # A byte of the microstates, somewhere in the middle of them.
+    lattice = Store.open(data).trajectories("train").microstates[0].tobytes()
+    content[bytes(content).index(lattice) + 100] ^= 1
+    shard.write_bytes(content)
+    outcome = call("train", recipe, "--data", damaged, "--out", tmp_path / "run")
+    outcome.refused(shard.name, "checksum")
 
 
 def test_store_of_another_recipe_is_not_overwritten(data, tmp_path):
@@ -363,6 +383,7 @@ def test_killed_start_does_not_block_the_folder(recipe, data, tmp_path):
     [
         (np.zeros((9, 9), np.uint8), ["(9, 9)", "(8, 8)"]),
         (np.zeros((0, 8, 8), np.uint8), ["empty"]),
+        (np.zeros((1, 2, 8, 8), np.uint8), ["one axis"]),
         (np.full((8, 8), 3, np.uint8), ["state 3"]),
         (np.full((8, 8), 0.5), ["whole numbers"]),
         (np.zeros((8, 8), "U3"), ["whole numbers"]),
@@ -382,6 +403,13 @@ def test_bad_initial_file(run, tmp_path):
     call("forecast", run, "--initial", initial, *options).refused(initial, "does not exist")
     initial.write_text("not an array")
     call("forecast", run, "--initial", initial, *options).refused(initial)
+
+
+def test_several_arrays_in_one_file(run, tmp_path):
+    initial = tmp_path / "initial.npz"
+    np.savez(initial, a=np.zeros((8, 8), np.uint8))
+    options = ("--horizon", 3, "--out", tmp_path / "forecast.npz")
+    call("forecast", run, "--initial", initial, *options).refused(initial, "several arrays")
 
 
 def test_bad_output(run, tmp_path):

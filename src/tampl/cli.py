@@ -7,6 +7,7 @@ done, 2 is wrong input with one line that says what to do, 1 is a bug of ours.
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +22,7 @@ __all__ = ["app", "main"]
 app = typer.Typer(
     help="Forecast macroscopic observables of many-body systems from one microscopic state.",
     add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 
@@ -33,20 +35,28 @@ Seed = Annotated[int | None, typer.Option(min=0, help="Training seed; default: t
 
 # typer may carry its own copy of click; its public exception leads to the base in either case.
 UsageError: Any = typer.BadParameter.__base__
+# Some versions of typer turn Ctrl-C into this exit code, others raise.
+INTERRUPTED = 130
 
 
 def main() -> None:
     """Runs the command line and turns wrong input into one line and exit code 2."""
     try:
-        sys.exit(app(sys.argv[1:] or ["--help"], standalone_mode=False) or 0)
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # a terminal may lack the ² of MMD²
+        code = app(sys.argv[1:] or ["--help"], standalone_mode=False) or 0
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
+        sys.exit(code)
     except InputError as error:
         _fail(str(error))
     except UsageError as error:
         _fail(f"{error.format_message()} (see `tampl --help`)")
     except OSError as error:
         _fail(f"{error}; see that the path is right and the disk has room")
-    except KeyboardInterrupt:
-        _fail("interrupted; the same command goes on from what was saved", code=130)
+    except (KeyboardInterrupt, typer.Abort):
+        message = "interrupted; the same command goes on from what was saved"
+        _fail(message, code=INTERRUPTED)
 
 
 def _fail(message: str, code: int = 2) -> None:

@@ -37,12 +37,13 @@ def run_demo(out: str | Path, *, seed: int | None = None, recipe: Recipe | None 
     recipe = (recipe or read_recipe(str(files("tampl") / "recipes" / RECIPE))).with_seed(seed)
     out = Path(out)
     data, run = out / "data", out / f"tampl-{recipe.training.seed}"
-    clock = _Clock()
+    clock, resumed = _Clock(), run.exists()
     clock.time("simulate", lambda: simulate(recipe, data))
     clock.time("check", lambda: check_data(data).refuse_problems())
     clock.time("train", lambda: train(recipe, data, run))
     scores = clock.time("evaluate", lambda: evaluate_run(run, data))
-    page = report_runs([run], out, wall_times=clock.seconds)
+    # The clock of a demo that found its run half done would tell too little.
+    page = report_runs([run], out, wall_times=None if resumed else clock.seconds)
     return Demo(page, scores)
 
 

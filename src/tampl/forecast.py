@@ -113,7 +113,10 @@ def forecast(
     if horizon < 1 or members < 1:
         raise InputError(f"`horizon` is {horizon}, `members` is {members}; both must be positive")
     kind = model.description.microstate
-    states = kind.check(np.asarray(microstates), "`microstates`").reshape(-1, *kind.shape)
+    states = kind.check(np.asarray(microstates), "`microstates`")
+    if states.ndim > len(kind.shape) + 1:
+        raise InputError(f"`microstates` has shape {states.shape}; stack them along one axis only")
+    states = states.reshape(-1, *kind.shape)
     if not len(states):
         raise InputError("`microstates` is empty; give one microstate at least")
     members = members if model.stochastic else 1

@@ -63,7 +63,10 @@ class Run:
         """Opens the folder of a run."""
         folder = RunFolder(Path(path))
         identity = folder.read_identity()
-        return cls(folder, identity["method"], identity["recipe"])
+        try:
+            return cls(folder, identity["method"], identity["recipe"])
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{folder.identity} is damaged; train again elsewhere") from error
 
     def model(self, device: str = "cpu") -> MacroModel:
         """The best model of the run on validation data."""
@@ -95,17 +98,16 @@ def train(
     chosen, store, folder = recipe.method(method), Store.open(data), RunFolder(Path(out))
     refuse_absent_device(device)
     refuse_other_system(recipe.system.description, store.description, whose="the recipe")
+    normalization, valid = _normalization(store), store.trajectories("valid", verify=True)
+    trainer = make_trainer(chosen, recipe, store, device=device)
     identity = {
         "method": method,
-        "recipe": recipe.as_tables(only=method),
+        "recipe": recipe.as_tables(only=method) | {"data": _plan_of(store)},
         "data": store.manifest.identity,
     }
     with folder.claimed(identity):
         recipe.write(folder.recipe)
         _write_once(folder.provenance, provenance(device))
-        normalization = _normalization(store)
-        trainer = make_trainer(chosen, recipe, store, device=device)
-        valid = store.trajectories("valid")
         return fit(
             trainer,
             folder,
@@ -120,12 +122,20 @@ def train(
 
 def make_trainer(method: Method, recipe: Recipe, store: Store, *, device: str = "cpu") -> Trainer:
     """A trainer at its first epoch: frames on the device, weights from the recipe's seed."""
-    kind, train_split = store.description.microstate, store.trajectories("train")
+    kind, train_split = store.description.microstate, store.trajectories("train", verify=True)
     frames = Frames.load(train_split, kind, _normalization(store), device=device)
     with ambient_seed(recipe.training.seed, "weights"):
         modules = method.modules(recipe.model, store.description).to(device)
     turns = method.turns(recipe.training)
     return Trainer(turns, modules, frames=frames, training=recipe.training)
+
+
+def _plan_of(store: Store) -> dict[str, int]:
+    """What the store really holds, whatever the recipe says of data."""
+    splits = store.manifest.splits
+    counts = {name: split.count for name, split in splits.items()}
+    members = max(split.members for split in splits.values())
+    return {"seed": store.manifest.seed, **counts, "members": members}
 
 
 def _normalization(store: Store) -> Normalization:
@@ -173,7 +183,7 @@ def evaluate_run(run: AnyPath, data: AnyPath, *, device: str = "cpu") -> dict[st
         model,
         opened.method,
         train=store.macrostates("train"),
-        test=store.references(),
+        test=store.references(verify=True),
         system=find_system(store.description),
     )
     evaluation.cases.save(opened.folder.cases)
@@ -204,7 +214,7 @@ def report_runs(
             recipe=run.recipe,
             scores={key: Score(**values) for key, values in evaluation["scores"].items()},
             cases=Cases.load(run.folder.cases),
-            history=json.loads(run.folder.history.read_text()),
+            history=_read_json(run.folder.history, "run `tampl train` on it again"),
             provenance=evaluation["provenance"],
         )
         for run, evaluation, name in zip(opened, evaluations, _names(opened), strict=True)
@@ -219,23 +229,30 @@ def _names(runs: Sequence[Run]) -> list[str]:
     if len({run.method for run in runs}) == len(runs):
         return [run.method for run in runs]
     seeds = [f"{run.method} seed {run.recipe['training']['seed']}" for run in runs]
-    if len(set(seeds)) == len(runs):
-        return seeds
-    return [f"{seed} run {number}" for number, seed in enumerate(seeds, start=1)]
+    folders = [f"{run.method} {run.folder.path.resolve().name}" for run in runs]
+    numbered = [f"{seed} run {number}" for number, seed in enumerate(seeds, start=1)]
+    return next(names for names in (seeds, folders, numbered) if len(set(names)) == len(runs))
 
 
 def _read_evaluation(run: Run) -> dict[str, Any]:
     path, remedy = run.folder.evaluation, "run `tampl evaluate` on it"
     if not path.is_file():
         raise InputError(f"{run.folder.path} is not evaluated; {remedy} first")
-    try:
-        record = json.loads(path.read_text())
-        stale = record["model"] != _digest(run.folder.best)
-    except (ValueError, KeyError) as error:
-        raise InputError(f"{path} is damaged ({error}); {remedy} again") from error
-    if stale:
-        raise InputError(f"{run.folder.path} was trained on since its evaluation; {remedy} again")
+    record = _read_json(path, f"{remedy} again")
+    if not run.folder.best.is_file() or record.get("model") != _digest(run.folder.best):
+        raise InputError(
+            f"the best model in {run.folder.path} is not the one evaluated there; {remedy} again"
+        )
     return record
+
+
+def _read_json(path: Path, remedy: str) -> Any:  # noqa: ANN401
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist; {remedy}") from error
+    except ValueError as error:
+        raise InputError(f"{path} is damaged ({error}); {remedy}") from error
 
 
 def _digest(path: Path) -> str:
@@ -245,8 +262,8 @@ def _digest(path: Path) -> str:
 def refuse_absent_device(device: str) -> None:
     """Refuses a device that torch does not know or that is not there."""
     try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
+        torch.empty(0, device=device).cpu()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise InputError(
             f"`device` is {device!r}, which is not available here: {error}"
         ) from error
@@ -254,8 +271,11 @@ def refuse_absent_device(device: str) -> None:
 
 def _read_array(path: Path) -> NDArray[Any]:
     if not path.is_file():
-        raise InputError(f"{path} does not exist; save microstates with numpy.save")
+        raise InputError(f"{path} does not exist or is a folder; give a file of numpy.save")
     try:
-        return np.load(path, allow_pickle=False)
+        array = np.load(path, allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
-        raise InputError(f"{path} is not an .npy file of numbers: {error}") from error
+        raise InputError(f"{path} is not an .npy file of numbers") from error
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{path} holds several arrays; give an .npy file with one")
+    return array

@@ -87,9 +87,30 @@ def test_rollout_that_blows_up_does_not_stay_the_best(bench, tmp_path):
 def test_another_identity_is_refused(tmp_path):
     folder = RunFolder(tmp_path / "run")
     with folder.claimed({"recipe": {"seed": 1}}):
-        pass
+        folder.state.touch()
     with pytest.raises(InputError, match=r"recipe\.seed"), folder.claimed({"recipe": {"seed": 2}}):
         pass
+
+
+def test_a_start_that_learnt_nothing_does_not_block_the_folder(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    for seed in (1, 2):
+        with folder.claimed({"recipe": {"seed": seed}}):
+            pass
+    assert folder.read_identity() == {"recipe": {"seed": 2}}
+
+
+def test_lost_files_of_a_finished_run(bench, tmp_path):
+    run_fit(bench, tmp_path)
+    last = (tmp_path / "last.safetensors").read_bytes()
+    (tmp_path / "last.safetensors").unlink()
+    (tmp_path / "history.json").unlink()
+    run_fit(bench, tmp_path)
+    assert (tmp_path / "last.safetensors").read_bytes() == last
+    assert len(without_times(tmp_path)) == 4
+    (tmp_path / "best.safetensors").unlink()
+    with pytest.raises(InputError, match="is lost"):
+        run_fit(bench, tmp_path)
 
 
 def test_one_writer_at_a_time(tmp_path):

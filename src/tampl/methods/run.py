@@ -86,12 +86,14 @@ class RunFolder:
         except FileNotFoundError as error:
             raise InputError(f"{self.path} holds no run; train one with `tampl train`") from error
         except ValueError as error:
-            raise InputError(f"{self.identity} is damaged ({error}); train again") from error
+            raise InputError(f"{self.identity} is damaged; train again elsewhere") from error
 
     def _refuse_other(self, identity: dict[str, Any]) -> None:
         if not self.identity.exists():
             if not all(is_temporary(path) for path in self.path.iterdir()):
                 raise InputError(f"{self.path} is not empty and holds no run; give another folder")
+            return
+        if not self.state.exists():  # nothing was learnt here yet, so nothing can be lost
             return
         difference = first_difference(self.read_identity(), identity)
         if difference is not None:
@@ -112,8 +114,11 @@ class RunFolder:
         if not self.state.exists():
             return History()
         tensors, header = load_tensors(self.state, STATE_FORMAT)
+        history = History(**header["history"])
+        if history.best_epoch and not self.best.exists():
+            raise InputError(f"{self.best} is lost; restore it, or train again in a new folder")
         trainer.load(header["epoch"], tensors)
-        return History(**header["history"])
+        return history
 
 
 def fit(
@@ -149,6 +154,9 @@ def fit(
             if due or trainer.epoch % trainer.training.save_every == 0:
                 folder.save(trainer, history)
             advance(_note(record, history))
+    if not (folder.last.exists() and folder.history.exists()):  # a finished run that lost them
+        save_model(make_model(trainer.averaged()), folder.last)
+        write_json(folder.history, history.epochs)
     return history
 
 

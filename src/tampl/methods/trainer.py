@@ -137,7 +137,7 @@ class Trainer:
         if not all(torch.isfinite(torch.tensor(list(means.values())))):
             raise DivergenceError(
                 f"training diverged in the {stage.name} stage of epoch {self.epoch + 1}: the loss "
-                f"is {means['total']}; lower the learning rate of that stage, or its `clip`"
+                f"is {means['total']}; lower the stage's learning rate and train in a new folder"
             )
         return means
 

@@ -44,7 +44,9 @@ def load_tensors(path: Path, format_name: str) -> tuple[dict[str, Tensor], dict[
             header = dict(json.loads((file.metadata() or {}).get("json", "{}")))
             tensors = {name: file.get_tensor(name) for name in file.keys()}
     except (SafetensorError, ValueError, TypeError) as error:
-        raise InputError(f"{path} is damaged ({error}); restore it or train again") from error
+        raise InputError(
+            f"{path} is damaged ({error}); restore it, or train again in a new folder"
+        ) from error
     if header.get("format") != format_name:
         raise InputError(
             f"{path} has format {header.get('format')!r}, not {format_name!r}; it was not written "

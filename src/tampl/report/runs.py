@@ -15,7 +15,7 @@ from .page import Report, write_page
 __all__ = ["RunRecord", "write_report"]
 
 SHOWN_LABELS = ("K=1", "K=4")
-"""Families of initial microstates in the paper's prediction figure; others are shown if absent."""
+"""Families of initial microstates in the paper's prediction figure; without them all are shown."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,9 @@ def _figures(run: RunRecord, folder: Path) -> dict[str, bytes]:
     from . import figures
 
     present = {case.label for case in run.cases.cases}
-    labels = [label for label in SHOWN_LABELS if label in present]
+    labels = list(SHOWN_LABELS) if present.issuperset(SHOWN_LABELS) else None
     drawn = {
-        "predictions": figures.predictions(run.cases, run.kind, labels=labels or None),
+        "predictions": figures.predictions(run.cases, run.kind, labels=labels),
         "twins": figures.twins(run.cases, run.kind),
         "training": figures.training_curves(run.history),
         "latent": figures.latent_scale(run.history),
@@ -114,7 +114,7 @@ def _summary(scores: Mapping[str, Score]) -> str:
 def _facts(recipe: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The recipe's sections as groups of plain facts, tables within a section on their own."""
     groups: dict[str, dict[str, Any]] = {}
-    for section in ("system", "data", "model", "training"):
+    for section in ("system", "data", "model", "training", "methods"):
         groups[section] = {}
         for key, value in recipe[section].items():
             nested = isinstance(value, Mapping)
