@@ -60,3 +60,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory, device: torch.device) -> Wor
     kind = store.description.microstate
     frames = Frames.load(trajectories, kind, normalization, device=device, dtype=torch.float64)
     return Workbench(store, normalization, frames)
+
+
+@pytest.fixture
+def spec() -> ModelSpec:
+    return SPEC

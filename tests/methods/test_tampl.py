@@ -137,9 +137,9 @@ def test_stages_move_what_they_say(bench):
     trainer = bench.trainer(Tampl())
     representation, transition = trainer.schedule[0]
     before = {k: v.clone() for k, v in trainer.modules.state_dict().items()}
-    trainer._run_stage(representation)
+    trainer.run_stage(representation)
     between = {k: v.clone() for k, v in trainer.modules.state_dict().items()}
-    trainer._run_stage(transition)
+    trainer.run_stage(transition)
     after = trainer.modules.state_dict()
     for name in before:
         first = not torch.equal(before[name], between[name])

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from .base import Batch, Losses, Method, OptimiserSpec, Stage, TrainingSpec, Turn
+from .check import check_method
 from .tampl import LiteralTampl, Tampl
 from .trainer import DivergenceError, EpochRecord, Trainer
 
@@ -20,6 +21,7 @@ __all__ = [
     "Trainer",
     "TrainingSpec",
     "Turn",
+    "check_method",
 ]
 
 METHODS: Mapping[str, type[Method]] = {"tampl": Tampl}

@@ -86,14 +86,14 @@ class Trainer:
         losses, seconds = {}, {}
         for stage in self.schedule[self.epoch]:
             start = time.perf_counter()
-            losses[stage.name] = self._run_stage(stage)
+            losses[stage.name] = self.run_stage(stage)
             seconds[stage.name] = time.perf_counter() - start
         self.epoch += 1
         return EpochRecord(self.epoch, losses, self._watch(), seconds)
 
-    def _run_stage(self, stage: Stage) -> dict[str, float]:
-        if stage.needs & {"z", "z_next"} and self._cache is None:
-            self._cache = self._encode()
+    def run_stage(self, stage: Stage) -> dict[str, float]:
+        """Runs one stage of the present epoch; returns its mean losses by part."""
+        self._refresh(stage)
         focus(self.modules, stage.moves)
         stepper = self.steppers[stage.name]
         sums: dict[str, Tensor] = defaultdict(lambda: self.frames.macrostates.new_zeros(()))
@@ -106,6 +106,15 @@ class Trainer:
         if stage.finish is not None:
             stage.finish(self.modules)
         return self._means(stage, sums)
+
+    def first_batch(self, stage: Stage) -> Batch:
+        """The first batch that a stage would see now."""
+        self._refresh(stage)
+        return next(self._batches(stage))[0]
+
+    def _refresh(self, stage: Stage) -> None:
+        if stage.needs & {"z", "z_next"} and self._cache is None:
+            self._cache = self._encode()
 
     def _batches(self, stage: Stage) -> Iterator[tuple[Batch, int]]:
         device = self.frames.stored.device

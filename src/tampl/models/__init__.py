@@ -1,6 +1,7 @@
 """Macroscopic models: encoder, latent transition and readout, with what they need to forecast."""
 
 from .base import MacroModel, Modules
+from .check import check_model
 from .checkpoint import load_model, save_model
 from .spec import ModelSpec
 from .transitions import DeterministicTransition, FlowTransition, Transition
@@ -12,6 +13,7 @@ __all__ = [
     "ModelSpec",
     "Modules",
     "Transition",
+    "check_model",
     "load_model",
     "save_model",
 ]

@@ -1,0 +1,96 @@
+"""The contract of a method as a function that anyone who writes one can run.
+
+`check_method` trains for two epochs on a small store and holds the method against what the trainer
+promises to users: stages move what they name and nothing else, losses are pure, the same seed
+gives the same bytes also after a resume, and what comes out is a model by itself.
+"""
+
+from dataclasses import replace
+
+import torch
+
+from ..data import Normalization, Store
+from ..data.frames import Frames
+from ..models import MacroModel, ModelSpec, check_model
+from ..seeding import ambient_seed
+from .base import Method, TrainingSpec
+from .trainer import Trainer
+
+__all__ = ["check_method"]
+
+_TRAINING = TrainingSpec(epochs=2, batch_size=8, seed=0)
+
+
+def check_method(method: Method, spec: ModelSpec, store: Store) -> None:
+    """Raises `AssertionError` or `InputError`, naming the rule, where a method breaks one.
+
+    Arguments:
+        method: The method.
+        spec: A small architecture that fits the store.
+        store: A small store, such as `tampl.data.write_miniature` makes.
+    """
+    again = type(method).model_validate_json(method.model_dump_json())
+    _require(again == method, "its settings survive a round trip through JSON")
+    _check_moves(_trainer(method, spec, store))
+    _check_losses(_trainer(method, spec, store))
+    trained = _check_bytes(method, spec, store)
+    check_model(_model(trained, spec, store), store.references().microstates)
+
+
+def _require(condition: bool, rule: str) -> None:
+    if not condition:
+        raise AssertionError(f"a method must meet this rule and does not: {rule}")
+
+
+def _trainer(method: Method, spec: ModelSpec, store: Store) -> Trainer:
+    trajectories = store.trajectories("train")
+    statistics = Normalization.fit(trajectories.macrostates)
+    frames = Frames.load(trajectories, store.description.microstate, statistics)
+    with ambient_seed(0, "weights"):
+        modules = method.modules(spec, store.description)
+    return Trainer(method.turns(_TRAINING), modules, frames=frames, training=_TRAINING)
+
+
+def _model(trainer: Trainer, spec: ModelSpec, store: Store) -> MacroModel:
+    statistics = Normalization.fit(store.macrostates("train"))
+    return MacroModel(
+        spec, store.description, normalization=statistics, modules=trainer.averaged()
+    )
+
+
+def _check_moves(trainer: Trainer) -> None:
+    for stage in trainer.schedule[0]:
+        state = trainer.modules.state_dict()
+        before = {name: value.clone() for name, value in state.items()}
+        # A closing step may copy weights elsewhere, as that of a target encoder does.
+        trainer.run_stage(replace(stage, finish=None))
+        moved = [name for name, value in state.items() if not torch.equal(value, before[name])]
+        _require(bool(moved), f"stage `{stage.name}` moves something")
+        for name in moved:
+            allowed = name.split(".")[0] in stage.moves
+            _require(allowed, f"stage `{stage.name}` does not move `{name}`")
+
+
+def _check_losses(trainer: Trainer) -> None:
+    for stage in trainer.schedule[0]:
+        batch = trainer.first_batch(stage)
+        with torch.no_grad():
+            totals = [stage.loss(trainer.modules, batch).total for _ in range(2)]
+        _require(totals[0].shape == (), f"the loss of stage `{stage.name}` is one number")
+        _require(torch.equal(*totals), f"the loss of stage `{stage.name}` draws nothing itself")
+
+
+def _check_bytes(method: Method, spec: ModelSpec, store: Store) -> Trainer:
+    whole, half, rest = (_trainer(method, spec, store) for _ in range(3))
+    while whole.epoch < len(whole.schedule):
+        whole.run_epoch()
+    half.run_epoch()
+    rest.load(half.epoch, {name: value.clone() for name, value in half.tensors().items()})
+    while rest.epoch < len(rest.schedule):
+        rest.run_epoch()
+    ours, theirs = whole.tensors(), rest.tensors()
+    _require(
+        all(torch.equal(ours[name], theirs[name]) for name in ours),
+        "a run that was interrupted after an epoch ends with the same bytes",
+    )
+    return whole

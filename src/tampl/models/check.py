@@ -1,0 +1,124 @@
+"""The contract of a model as a function that anyone who writes an encoder or transition can run.
+
+`check_model` holds a model against what forecasts and training rely on: shapes, independence of
+the batch, randomness that enters as data alone, gradients that reach every weight, and a
+checkpoint that gives the same model back.
+"""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .base import MacroModel
+from .checkpoint import load_model, save_model
+
+__all__ = ["check_model"]
+
+_STEPS = 2
+_TOLERANCE = 1e-5
+
+
+def check_model(model: MacroModel, microstates: NDArray[Any]) -> None:
+    """Raises `AssertionError`, naming the rule, where a model breaks one.
+
+    Arguments:
+        model: The model, in evaluation mode.
+        microstates: Two microstates or more in stored form, (B, *shape).
+    """
+    stored = torch.from_numpy(microstates.copy()).to(model.y_mean.device)
+    _check_encoder(model, stored)
+    _check_transition(model, stored)
+    _check_rollout(model, stored)
+    _check_gradients(model, stored)
+    _check_checkpoint(model, stored)
+
+
+def _require(condition: bool, rule: str) -> None:
+    if not condition:
+        raise AssertionError(f"a model must meet this rule and does not: {rule}")
+
+
+@torch.no_grad()
+def _check_encoder(model: MacroModel, stored: Tensor) -> None:
+    z = model.encode(stored)
+    _require(z.shape == (len(stored), model.spec.latent_dim), "`encode` gives (B, latent_dim)")
+    _require(bool(z.isfinite().all()), "encodings are finite")
+    alone = model.encode(stored[:1])
+    _require(
+        torch.allclose(alone, z[:1], rtol=_TOLERANCE, atol=_TOLERANCE),
+        "the encoding of a microstate does not depend on what else is in the batch",
+    )
+
+
+@torch.no_grad()
+def _check_transition(model: MacroModel, stored: Tensor) -> None:
+    z, transition = model.encode(stored), model.transition
+    draws = [transition.draw(len(z), _generator(model)) for _ in range(2)]
+    _require(
+        all(torch.equal(draws[0][name], draws[1][name]) for name in draws[0]),
+        "`draw` gives the same for the same generator",
+    )
+    losses = [transition.loss(z, z, draws[0]) for _ in range(2)]
+    _require(losses[0].shape == (), "the transition's loss is one number, the batch mean")
+    _require(torch.equal(*losses), "the transition's loss draws nothing itself")
+    noise = _noise(model, len(z))[0]
+    step = transition(z, noise)
+    _require(step.shape == z.shape, "a step keeps the shape of the latent state")
+    _require(torch.equal(step, transition(z, noise)), "a step draws nothing itself")
+    differs = model.stochastic and not torch.equal(step, transition(z, noise + 1))
+    _require(differs == model.stochastic, "a step depends on its noise if there is any")
+
+
+@torch.no_grad()
+def _check_rollout(model: MacroModel, stored: Tensor) -> None:
+    z = model.encode(stored)
+    y = list(model.rollout(z, _noise(model, len(z))))
+    shape = (len(stored), len(model.description.observables))
+    _require(len(y) == _STEPS + 1, "a rollout gives the macrostate at t = 0 and after each step")
+    _require(all(frame.shape == shape for frame in y), "macrostates have shape (B, m)")
+    _require(torch.equal(y[0], model.read(z)), "a rollout starts at the readout of z_0")
+
+
+def _check_gradients(model: MacroModel, stored: Tensor) -> None:
+    parameters = dict(model.named_parameters())
+    frozen = {name for name, parameter in parameters.items() if not parameter.requires_grad}
+    model.requires_grad_(True)
+    z = model.encode(stored)
+    draws = model.transition.draw(len(z), _generator(model))
+    loss = model.readout(z).square().sum() + model.transition.loss(z, z.detach() + 1, draws)
+    gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
+    for (name, parameter), gradient in zip(parameters.items(), gradients, strict=True):
+        parameter.requires_grad_(name not in frozen)
+        _require(gradient is not None, f"the losses reach every weight, `{name}` included")
+
+
+@torch.no_grad()
+def _check_checkpoint(model: MacroModel, stored: Tensor) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model.safetensors"
+        save_model(model, path)
+        again = load_model(path, device=stored.device)
+    same = [torch.equal(again.encode(stored), model.encode(stored))]
+    noise = _noise(model, len(stored))
+    pairs = zip(
+        again.rollout(again.encode(stored), noise),
+        model.rollout(model.encode(stored), noise),
+        strict=True,
+    )
+    same += [torch.equal(a, b) for a, b in pairs]
+    _require(all(same), "a saved and loaded model gives the same bytes")
+
+
+def _generator(model: MacroModel) -> torch.Generator:
+    return torch.Generator(model.y_mean.device).manual_seed(0)
+
+
+def _noise(model: MacroModel, count: int) -> Tensor:
+    shape = (_STEPS, count, model.transition.noise_dim)
+    dtype = next(model.readout.parameters()).dtype
+    noise = torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    return noise.to(model.y_mean.device)
