@@ -165,6 +165,8 @@ def test_report_writes_page_scores_and_figures(evaluated, tmp_path):
     assert page.read_text().startswith("<!DOCTYPE html>")
     assert set(json.loads((tmp_path / "metrics.json").read_text())["scores"]) >= {"tampl", "floor"}
     assert len(list((tmp_path / "figures").glob("*.pdf"))) == 4
+    for name in ("scores.md", "scores.tex", "scores.csv"):
+        assert "TAMPL" in (tmp_path / name).read_text(), name
 
 
 def test_report_of_two_seeds_has_a_row_each(evaluated, recipe, data, tmp_path):

@@ -11,6 +11,7 @@ from ..evaluate.metrics import Score
 from ..records import strict_json
 from .names import name_of
 from .page import Report, write_page
+from .tables import to_csv, to_latex, to_markdown
 
 __all__ = ["RunRecord", "write_report"]
 
@@ -46,7 +47,7 @@ class RunRecord:
 def write_report(
     runs: Sequence[RunRecord], out: Path, *, wall_times: Mapping[str, float] | None = None
 ) -> Path:
-    """Writes `report.html`, `metrics.json` and `figures/` and returns the page's path.
+    """Writes the page, `metrics.json`, `scores.*` and `figures/`; returns the page's path.
 
     Arguments:
         runs: The runs, one at least; the first one's facts head the page.
@@ -70,9 +71,16 @@ def write_report(
         provenance=first.provenance,
     )
     write_page(page, out / "report.html")
-    with replacing(out / "metrics.json") as temporary:
-        plain = {name: asdict(score) for name, score in scores.items()}
-        temporary.write_text(strict_json({"scores": plain}, indent=1) + "\n")
+    plain = {name: asdict(score) for name, score in scores.items()}
+    tables = {
+        "metrics.json": strict_json({"scores": plain}, indent=1) + "\n",
+        "scores.md": to_markdown(scores),
+        "scores.tex": to_latex(scores),
+        "scores.csv": to_csv(scores),
+    }
+    for name, text in tables.items():
+        with replacing(out / name) as temporary:
+            temporary.write_text(text, encoding="utf-8")
     return out / "report.html"
 
 
