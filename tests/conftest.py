@@ -9,7 +9,7 @@ from tampl.models import MacroModel, ModelSpec, Modules
 from tampl.seeding import ambient_seed, numpy_generator
 from tampl.systems import SIRS
 
-torch.set_num_threads(2)
+torch.set_num_threads(1)
 
 TRANSITIONS = {
     "flow": {"name": "flow", "hidden": [16], "frequencies": 2, "steps": 2},

@@ -128,7 +128,7 @@ def _resolve(name: str, tables: dict[str, Any]) -> Recipe:
         model=_parse(ModelSpec, tables["model"], "model"),
         training=_parse(TrainingSpec, tables["training"], "training"),
         methods={
-            key: _parse(method, methods.get(key, {}), f"methods.{key}")
+            key: _parse(type(method), _over(_dump(method), methods.get(key, {})), f"methods.{key}")
             for key, method in METHODS.items()
         },
     )
@@ -181,6 +181,15 @@ def _keys(table: object, location: Sequence[int | str]) -> Iterator[str]:
             continue
         yield str(key)
         table = table.get(key) if isinstance(table, Mapping) else None
+
+
+def _over(defaults: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
+    """The defaults with the table's values in their place, tables within tables too."""
+    merged = {**defaults, **table}
+    for key, value in table.items():
+        if isinstance(value, dict) and isinstance(defaults.get(key), dict):
+            merged[key] = _over(defaults[key], value)
+    return merged
 
 
 def _dump(record: BaseModel) -> dict[str, Any]:

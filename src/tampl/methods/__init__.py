@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from .base import Batch, Losses, Method, OptimiserSpec, Stage, TrainingSpec, Turn
 from .check import check_method
+from .joint import Jld
+from .regularizers import Sig, Vic
 from .tampl import LiteralTampl, Tampl
 from .trainer import DivergenceError, EpochRecord, Trainer
 
@@ -12,16 +14,25 @@ __all__ = [
     "Batch",
     "DivergenceError",
     "EpochRecord",
+    "Jld",
     "LiteralTampl",
     "Losses",
     "Method",
     "OptimiserSpec",
+    "Sig",
     "Stage",
     "Tampl",
     "Trainer",
     "TrainingSpec",
     "Turn",
+    "Vic",
     "check_method",
 ]
 
-METHODS: Mapping[str, type[Method]] = {"tampl": Tampl}
+METHODS: Mapping[str, Method] = {
+    "tampl": Tampl(),
+    "jld": Jld(),
+    "jld-sig": Jld(penalty=Sig()),
+    "jld-vic": Jld(penalty=Vic()),
+}
+"""Every method by the name that recipes and the command line use, with its default settings."""

@@ -28,7 +28,12 @@ class Modules(nn.Module):
         transition: T.
         readout: R, z (B, d) to the standardised macrostate (B, m).
         others: Further modules, e.g. a decoder.
+
+    Attributes:
+        latent_dim: Size of z, where the modules were built from a specification.
     """
+
+    latent_dim: int
 
     def __init__(
         self, encoder: nn.Module, transition: Transition, readout: nn.Module, **others: nn.Module
@@ -43,11 +48,13 @@ class Modules(nn.Module):
     @classmethod
     def build(cls, spec: ModelSpec, description: Description) -> "Modules":
         """Builds E, T and R with fresh weights for a system's microstates and observables."""
-        return cls(
+        built = cls(
             encoder=spec.encoder.build(description.microstate, spec.latent_dim),
             transition=spec.transition.build(spec.latent_dim),
             readout=spec.readout.build(spec.latent_dim, len(description.observables)),
         )
+        built.latent_dim = spec.latent_dim
+        return built
 
 
 class MacroModel(nn.Module):

@@ -5,6 +5,9 @@ __all__ = ["BASELINES", "name_of"]
 _NAMES = {
     "reference": "Simulation",
     "tampl": "TAMPL",
+    "jld": "JLD",
+    "jld-sig": "JLD-SIG",
+    "jld-vic": "JLD-VIC",
     "floor": "Simulation noise floor",
     "mean_field": "Mean field",
     "pair": "Pair approximation",

@@ -1,0 +1,72 @@
+r"""JLD, joint latent dynamics: encoder, readout and transition by one loss, through both ends.
+
+    L = lambda_cur E || R(E(x_t)) - y_t ||^2 + lambda_tr E l_tr(T; E(x_t), E(x_{t+1})) + penalty
+
+Nothing anchors the scale of z here: shrinking it lowers the second term (the paper's analysis of
+joint training). A penalty on the latent batch may keep it open; JLD-SIG and JLD-VIC are JLD with
+one.
+
+Reference: Han, Zhao, Li, "Learning Macroscopic Dynamics without Reconstructing Microscopic
+States", where JLD and its variants are baselines.
+"""
+
+from collections.abc import Mapping
+
+import torch
+from pydantic import PositiveFloat
+from torch import Tensor
+
+from ..models import ModelSpec, Modules
+from ..systems.base import Description
+from .base import Batch, Losses, Method, Stage, TrainingSpec, Turn
+from .regularizers import AnyPenalty
+
+__all__ = ["Jld"]
+
+
+class Jld(Method):
+    """Joint training on the weighted sum.
+
+    Attributes:
+        lambda_cur: Weight of the current macrostate's loss.
+        lambda_tr: Weight of the transition loss.
+        penalty: A penalty on the latent states of the batch, or none.
+    """
+
+    lambda_cur: PositiveFloat = 1.0
+    lambda_tr: PositiveFloat = 1.0
+    penalty: AnyPenalty | None = None
+
+    def modules(self, spec: ModelSpec, description: Description) -> Modules:
+        return Modules.build(spec, description)
+
+    def turns(self, training: TrainingSpec) -> tuple[Turn, ...]:
+        stage = Stage(
+            name="joint",
+            moves=("encoder", "readout", "transition"),
+            needs=frozenset({"x", "x_next", "y"}),
+            loss=self._loss,
+            draw=self._draw,
+            optimiser=training.representation,
+        )
+        return (Turn((stage,), training.epochs),)
+
+    def _draw(
+        self, modules: Modules, count: int, generator: torch.Generator
+    ) -> Mapping[str, Tensor]:
+        draws = dict(modules.transition.draw(count, generator))
+        if self.penalty is not None:
+            draws |= self.penalty.draw(modules.latent_dim, generator)
+        return draws
+
+    def _loss(self, modules: Modules, batch: Batch) -> Losses:
+        both = modules.encoder(torch.cat([batch["x"], batch["x_next"]]))
+        z, z_next = both.chunk(2)
+        current = (modules.readout(z) - batch["y"]).square().sum(dim=-1).mean()
+        transition = modules.transition.loss(z, z_next, batch.noise)
+        parts = {"cur": current, "tr": transition}
+        total = self.lambda_cur * current + self.lambda_tr * transition
+        if self.penalty is not None:
+            parts["penalty"] = self.penalty.loss(both, batch.noise)
+            total = total + parts["penalty"]
+        return Losses(total, parts)

@@ -1,0 +1,118 @@
+r"""Penalties that keep a batch of latent states from collapsing.
+
+SIGReg compares the law of z with N(0, I) along random directions. For a unit vector a and the
+projections t_n = <z_n, a> of N states, the Epps-Pulley statistic is
+
+    N int | phi_N(t) - exp(-t^2 / 2) |^2 exp(-t^2 / 2) dt,    phi_N(t) = 1/N sum_n exp(i t t_n),
+
+here by the trapezoidal rule on [0, 5], doubled by symmetry, and averaged over directions that are
+drawn anew for every batch. VICReg penalises small variances and all covariances:
+
+    v = 1/d sum_j max(0, 1 - sqrt(Var z_j + 1e-4)),    c = 1/d sum_{i != j} Cov(z_i, z_j)^2.
+
+Both depend on statistics of the whole batch. Where several processes share a batch, sums are taken
+over all of them, with gradients: the mean of the processes' gradients is then that of the whole.
+
+References: Balestriero and LeCun, "LeJEPA", 2025; Bardes, Ponce and LeCun, "VICReg", ICLR 2022.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from torch import Tensor
+
+from ..records import Record
+
+__all__ = ["AnyPenalty", "Penalty", "Sig", "Vic", "epps_pulley", "vicreg_terms"]
+
+_KNOTS, _LIMIT = 17, 5.0
+_VARIANCE_FLOOR = 1e-4
+
+
+class Penalty(Record, ABC):
+    """A term on a batch of latent states."""
+
+    @abstractmethod
+    def draw(self, latent_dim: int, generator: torch.Generator) -> Mapping[str, Tensor]:
+        """Draws what the penalty of one batch needs, on the generator's device."""
+
+    @abstractmethod
+    def loss(self, z: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
+        """The weighted penalty of latent states (N, d)."""
+
+
+class Sig(Penalty):
+    """Sketched isotropic Gaussian regularisation.
+
+    Attributes:
+        weight: Weight of the mean statistic.
+        slices: Number of random directions.
+    """
+
+    name: Literal["sig"] = "sig"
+    weight: PositiveFloat = 0.05
+    slices: PositiveInt = 256
+
+    def draw(self, latent_dim: int, generator: torch.Generator) -> Mapping[str, Tensor]:
+        shape, device = (latent_dim, self.slices), generator.device
+        directions = torch.randn(shape, generator=generator, device=device)
+        return {"directions": directions / directions.norm(dim=0)}
+
+    def loss(self, z: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
+        return self.weight * epps_pulley(z @ noise["directions"].to(z.dtype)).mean()
+
+
+class Vic(Penalty):
+    """Variance and covariance penalties of VICReg.
+
+    Attributes:
+        variance: Weight of the variance hinge.
+        covariance: Weight of the squared covariances.
+    """
+
+    name: Literal["vic"] = "vic"
+    variance: NonNegativeFloat = 25.0
+    covariance: NonNegativeFloat = 1.0
+
+    def draw(self, latent_dim: int, generator: torch.Generator) -> Mapping[str, Tensor]:
+        return {}
+
+    def loss(self, z: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
+        variance, covariance = vicreg_terms(z)
+        return self.variance * variance + self.covariance * covariance
+
+
+AnyPenalty = Annotated[Sig | Vic, Field(discriminator="name")]
+
+
+def epps_pulley(projections: Tensor) -> Tensor:
+    """The statistic against N(0, 1) of each column of projections (N, S): (S,)."""
+    t = torch.linspace(0, _LIMIT, _KNOTS, dtype=projections.dtype, device=projections.device)
+    phase = projections.unsqueeze(-1) * t
+    count = _total(projections.new_tensor(float(len(projections))))
+    real, imaginary = (_total(part.sum(dim=0)) / count for part in (phase.cos(), phase.sin()))
+    gaussian = torch.exp(-(t**2) / 2)
+    distance = (real - gaussian).square() + imaginary.square()
+    return 2 * count * torch.trapezoid(distance * gaussian, t, dim=-1)
+
+
+def vicreg_terms(z: Tensor) -> tuple[Tensor, Tensor]:
+    """The variance hinge v and the covariance penalty c of latent states (N, d)."""
+    count = _total(z.new_tensor(float(len(z))))
+    centred = z - _total(z.sum(dim=0)) / count
+    covariance = _total(centred.T @ centred) / (count - 1)
+    std = (covariance.diagonal() + _VARIANCE_FLOOR).sqrt()
+    off_diagonal = covariance - covariance.diagonal().diag()
+    return (1 - std).clamp_min(0).mean(), off_diagonal.square().sum() / z.shape[1]
+
+
+def _total(value: Tensor) -> Tensor:
+    """The sum over all processes that share the batch, with its gradient."""
+    if not torch.distributed.is_initialized():
+        return value
+    from torch.distributed.nn.functional import all_reduce
+
+    return all_reduce(value)
