@@ -12,33 +12,7 @@ import pytest
 from tampl.cli import main
 from tampl.data import Store
 
-RECIPE = """
-[system]
-name = "sirs"
-size = 8
-frames = 6
-clusters = [1, 2]
-[data]
-train = 6
-valid = 2
-test = 3
-members = 4
-[model]
-latent_dim = 3
-[model.encoder]
-name = "lattice"
-widths = [4, 6]
-hidden = [8]
-[model.transition]
-name = "flow"
-hidden = [16]
-steps = 2
-[training]
-epochs = 4
-batch_size = 8
-validate_every = 1
-save_every = 1
-"""
+RECIPE = (Path(__file__).parent / "tiny.toml").read_text()
 
 
 @dataclass(frozen=True)

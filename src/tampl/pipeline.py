@@ -107,7 +107,8 @@ def train(
     }
     with folder.claimed(identity):
         recipe.write(folder.recipe)
-        _write_once(folder.provenance, provenance(device))
+        if not folder.has_learnt:  # later calls keep the machine and command that began it
+            write_json(folder.provenance, provenance(device))
         return fit(
             trainer,
             folder,
@@ -141,12 +142,6 @@ def _plan_of(store: Store) -> dict[str, int]:
 def _normalization(store: Store) -> Normalization:
     names = [observable.name for observable in store.description.observables]
     return Normalization.fit(store.macrostates("train"), names=names)
-
-
-def _write_once(path: Path, record: dict[str, object]) -> None:
-    # A finished run that is called again keeps the machine and command that made it.
-    if not path.exists():
-        write_json(path, record)
 
 
 def forecast_file(

@@ -19,31 +19,7 @@ PAGES = {
 }
 
 # Stands for recipes/sirs-mini.toml, which takes minutes.
-RECIPE = """
-[system]
-name = "sirs"
-size = 8
-frames = 6
-clusters = [1, 2]
-[data]
-train = 6
-valid = 2
-test = 3
-members = 4
-[model]
-latent_dim = 3
-[model.encoder]
-name = "lattice"
-widths = [4, 6]
-hidden = [8]
-[model.transition]
-name = "flow"
-hidden = [16]
-steps = 2
-[training]
-epochs = 2
-batch_size = 16
-"""
+RECIPE = (ROOT / "tests" / "tiny.toml").read_text(encoding="utf-8")
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE_NAME = re.compile(r"# (\w+)\.py\n")

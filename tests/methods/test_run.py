@@ -100,6 +100,14 @@ def test_a_start_that_learnt_nothing_does_not_block_the_folder(tmp_path):
     assert folder.read_identity() == {"recipe": {"seed": 2}}
 
 
+def test_a_model_without_its_state_is_not_overwritten(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    with folder.claimed({"recipe": {"seed": 1}}):
+        folder.best.write_bytes(b"precious")
+    with pytest.raises(InputError, match="another run"), folder.claimed({"recipe": {"seed": 2}}):
+        pass
+
+
 def test_lost_files_of_a_finished_run(bench, tmp_path):
     run_fit(bench, tmp_path)
     last = (tmp_path / "last.safetensors").read_bytes()

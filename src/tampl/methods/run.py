@@ -65,6 +65,11 @@ class RunFolder:
         self.evaluation = path / "evaluation.json"
         self.cases = path / "cases.npz"
 
+    @property
+    def has_learnt(self) -> bool:
+        """Whether there is anything to lose: a start that was refused leaves nothing."""
+        return any(path.exists() for path in (self.state, self.best, self.last))
+
     @contextmanager
     def claimed(self, identity: dict[str, Any]) -> Iterator[None]:
         """Starts a run or takes up the same one, alone; refuses a folder that holds another.
@@ -93,7 +98,7 @@ class RunFolder:
             if not all(is_temporary(path) for path in self.path.iterdir()):
                 raise InputError(f"{self.path} is not empty and holds no run; give another folder")
             return
-        if not self.state.exists():  # nothing was learnt here yet, so nothing can be lost
+        if not self.has_learnt:
             return
         difference = first_difference(self.read_identity(), identity)
         if difference is not None:
