@@ -3,21 +3,22 @@ PYTHON ?= python3
 SEED ?= 42
 BIN := .venv/bin
 STAMP := .venv/.installed
+DEV := .venv/.installed-dev
 
 .PHONY: demo test lint format results clean
 
 demo: $(STAMP)
 	$(BIN)/tampl demo --out runs/demo --seed $(SEED)
 
-test: $(STAMP)
+test: $(DEV)
 	$(BIN)/python -m pytest
 
-lint: $(STAMP)
+lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: $(STAMP)
+format: $(DEV)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -31,8 +32,13 @@ $(STAMP): pyproject.toml constraints.txt
 		{ echo "tampl needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	touch $(STAMP)
+
+# What tests and lint need beyond what the library needs.
+$(DEV): $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $(DEV)
 
 clean:
 	rm -rf .venv runs build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache

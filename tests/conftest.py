@@ -57,7 +57,7 @@ def make_model(small_sirs, device, dtype):
                 "latent_dim": 3,
                 "encoder": {"name": "lattice", "widths": [4, 6], "hidden": [8]},
                 "transition": TRANSITIONS[transition],
-                "readout": {"hidden": [8]},
+                "readout": {"name": "mlp", "hidden": [8]},
             }
         )
         with ambient_seed(seed, "weights"):
@@ -66,9 +66,7 @@ def make_model(small_sirs, device, dtype):
             for parameter in [*modules.encoder.parameters(), *modules.readout.parameters()]:
                 parameter.mul_(2)
         normalization = Normalization(np.array([0.6, 0.3, 0.1]), np.array([0.2, 0.15, 0.05]))
-        model = MacroModel(
-            spec, small_sirs.description, normalization=normalization, modules=modules
-        )
+        model = MacroModel(small_sirs.description, normalization=normalization, modules=modules)
         return model.to(device).eval()
 
     return make

@@ -19,6 +19,7 @@ LEAVES = (
         "progress",
         "provenance",
         "atomic",
+        "memory",
     ),
     *("nn", "flow", "theory"),
 )
@@ -35,6 +36,8 @@ LAYERS = (
     ("report",),
     ("config",),
     ("pipeline",),
+    ("campaign",),
+    ("compare", "sweep"),
     ("demo", "studio", "cli"),
 )
 HEIGHTS = {name: height for height, names in enumerate(LAYERS) for name in names}

@@ -2,59 +2,20 @@
 
 import json
 import shutil
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tampl.cli import main
+from command import call
 from tampl.data import Store
 
 RECIPE = (Path(__file__).parent / "tiny.toml").read_text()
 
 
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self):
-        return json.loads(self.out)
-
-    def refused(self, *words):
-        """Exit code 2 and one line that holds all the words."""
-        assert self.code == 2, self
-        lines = self.err.strip().splitlines()
-        assert len(lines) == 1, lines
-        assert "Traceback" not in lines[0]
-        for word in words:
-            assert str(word) in lines[0], (word, lines[0])
-
-
 @pytest.fixture(scope="session")
 def home(tmp_path_factory):
     return tmp_path_factory.mktemp("cli")
-
-
-def call(*arguments):
-    """Runs the command in this process."""
-    from contextlib import redirect_stderr, redirect_stdout
-    from io import StringIO
-
-    out, err, argv = StringIO(), StringIO(), sys.argv
-    sys.argv = ["tampl", *map(str, arguments)]
-    try:
-        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as exit_:
-            main()
-    finally:
-        sys.argv = argv
-    # Progress also goes to standard error; what is said to the user starts with the name.
-    said = [line for line in err.getvalue().splitlines() if line.startswith(("tampl:", "Trace"))]
-    return Outcome(int(exit_.value.code or 0), out.getvalue(), "\n".join(said))
 
 
 @pytest.fixture(scope="session")

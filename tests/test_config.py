@@ -27,6 +27,7 @@ members = 3
 latent_dim = 3
 encoder = { name = "lattice" }
 transition = { name = "flow" }
+readout = { name = "mlp" }
 
 [training]
 epochs = 1
@@ -108,7 +109,7 @@ def test_every_setting_survives_writing(tmp_path):
         data__shard_size=7,
         data__seed=2**63 - 1,
         model__encoder__widths=[5, 6],
-        model__readout={"hidden": []},
+        model__readout={"name": "mlp", "hidden": []},
         training__transition={"average": 0.5},
         methods__tampl={"lambda_tr": 1e-300},
     )
@@ -223,6 +224,28 @@ def test_an_unknown_key_is_refused_at_every_level(tmp_path, key, value):
     refuses(write(tmp_path, **{key: value}), f"unknown key `{key}`")
 
 
+@pytest.mark.parametrize("part", ["encoder", "transition", "readout"])
+def test_a_choice_without_its_name_is_refused(tmp_path, part):
+    refuses(write(tmp_path, **{f"model.{part}": {}}), f"`model.{part}.name` is missing")
+
+
+def test_the_encoder_of_a_method_is_not_the_recipe_s_to_choose(tmp_path):
+    path = write(tmp_path, model__encoder={"name": "macrostate"})
+    refuses(path, "`model.encoder.name` is 'macrostate'", "macro-only")
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_decoders_have_at_most_twice_the_encoder_s_parameters(path):
+    recipe = read_recipe(path)
+    kind, size = recipe.system.description.microstate, recipe.model.latent_dim
+    parts = (recipe.model.encoder, recipe.model.decoder)
+    encoder, decoder = (
+        sum(parameter.numel() for parameter in part.build(kind, size).parameters())
+        for part in parts
+    )
+    assert 0 < decoder <= 2 * encoder
+
+
 @pytest.mark.parametrize(
     ("key", "value", "rule"),
     [
@@ -265,9 +288,8 @@ def test_a_wrong_value_is_refused_with_its_key_and_the_rule(tmp_path, key, value
 
 
 @pytest.mark.parametrize("section", ["encoder", "transition"])
-@pytest.mark.parametrize("name", ["magic", None])
-def test_an_unknown_or_missing_choice_is_refused(tmp_path, section, name):
-    path = write(tmp_path, **{f"model.{section}.name": name})
+def test_an_unknown_choice_is_refused(tmp_path, section):
+    path = write(tmp_path, **{f"model.{section}.name": "magic"})
     refuses(path, f"`model.{section}` is", "'name'")
 
 
@@ -284,3 +306,27 @@ def test_a_missing_system_name_is_refused(tmp_path):
 
 def test_clusters_that_do_not_fit_are_refused(tmp_path):
     refuses(write(tmp_path, system__clusters=[10**6]), "`clusters` is (1000000,)", "smaller one")
+
+
+def test_one_value_can_be_changed():
+    recipe = read_recipe(RECIPES[0])
+    changed = recipe.with_value("methods.jld.lambda_tr", 0.25)
+    assert changed.method("jld").lambda_tr == 0.25
+    assert changed.with_value("methods.jld.lambda_tr", recipe.method("jld").lambda_tr) == recipe
+    assert recipe.with_value("model.transition.steps", 7).model.transition.steps == 7
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("latent_dim", 3, "unknown key `latent_dim`"),
+        ("surprise.key", 3, "unknown key `surprise.key`"),
+        ("model.latent", 3, "unknown key `model.latent`"),
+        ("model.latent_dim", 0, "`model.latent_dim` is 0"),
+        ("model.latent_dim.deep", 1, "must be a section"),
+        ("methods.magic.weight", 1, "unknown key `methods.magic`"),
+    ],
+)
+def test_a_changed_value_is_checked_as_in_a_file(path, value, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        read_recipe(RECIPES[0]).with_value(path, value)

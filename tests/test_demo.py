@@ -24,7 +24,9 @@ def tiny_recipe():
 def test_demo_writes_what_the_readme_promises(tmp_path):
     demo = run_demo(tmp_path, seed=3, recipe=tiny_recipe())
     scores = json.loads((tmp_path / "metrics.json").read_text())["scores"]
-    assert scores.keys() == {"tampl", "mean_field", "pair", "mean_trajectory", "floor"}
+    baselines = {"mean_field", "pair", "mean_trajectory", "floor"}
+    assert scores.keys() == {"tampl", "jld", "vamp"} | baselines
+    assert scores["vamp"]["mmd"] is None
     assert all(score["rmse"] > 0 for score in scores.values())
     assert scores["tampl"]["mmd"] > 0
     assert scores["tampl"]["rmse"] == demo.scores["tampl"].rmse

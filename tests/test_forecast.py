@@ -55,7 +55,7 @@ def vector_model(device):
     with ambient_seed(0, "weights"):
         modules = Modules.build(spec, description)
     normalization = Normalization(np.zeros(1), np.ones(1))
-    return MacroModel(spec, description, normalization=normalization, modules=modules).to(device)
+    return MacroModel(description, normalization=normalization, modules=modules).to(device)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from .version import __version__
 
 __all__ = [
     "__version__",
+    "compare",
     "config",
     "data",
     "evaluate",
@@ -21,6 +22,7 @@ __all__ = [
     "nn",
     "pipeline",
     "report",
+    "sweep",
     "systems",
 ]
 

@@ -14,6 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from .errors import InputError
+from .memory import keep_freed_memory
+from .progress import say
 from .records import strict_json
 from .version import __version__
 
@@ -32,6 +34,15 @@ DataDir = Annotated[Path, typer.Option("--data", help="Folder of a store.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Device = Annotated[str, typer.Option(help="torch device, such as cpu or cuda.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Training seed; default: the recipe's.")]
+Seeds = Annotated[
+    str | None, typer.Option(help="Training seeds, such as 42,43,44; default: the recipe's.")
+]
+OwnData = Annotated[
+    Path | None, typer.Option("--data", help="Folder of a store; default: OUT/data.")
+]
+Budget = Annotated[
+    float | None, typer.Option("--budget-s", help="Seconds after which no more work is begun.")
+]
 
 # typer may carry its own copy of click; its public exception leads to the base in either case.
 UsageError: Any = typer.BadParameter.__base__
@@ -41,6 +52,7 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Runs the command line and turns wrong input into one line and exit code 2."""
+    keep_freed_memory()
     try:
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")  # a terminal may lack the ² of MMD²
@@ -102,8 +114,7 @@ def demo(
     if as_json:
         _show({"report": str(result.page), "scores": _scores(result.scores)}, as_json)
     else:
-        _print_table(result.scores)
-        print(f"report: {result.page}")
+        print(f"{result.compared.table}\nreport: {result.page}")
 
 
 @app.command()
@@ -212,11 +223,99 @@ def report(
     _show({"report": str(pipeline.report_runs(runs, out))}, as_json)
 
 
+@app.command()
+def compare(
+    recipe: RecipeFile,
+    out: Annotated[Path, typer.Option(help="Folder for data, runs, table and page.")],
+    methods: Annotated[str, typer.Option(help="Names such as tampl,jld; or all.")] = "all",
+    seeds: Seeds = None,
+    data: OwnData = None,
+    budget_s: Budget = None,
+    device: Device = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Compares methods over seeds: trains and evaluates what is missing, prints the table."""
+    from .compare import compare
+    from .config import read_recipe
+
+    compared = compare(
+        read_recipe(recipe),
+        out,
+        methods=None if methods == "all" else _split(methods),
+        seeds=_integers(seeds),
+        data=data,
+        budget_s=budget_s,
+        device=device,
+    )
+    if as_json:
+        _show(compared.record, as_json)
+    else:
+        print(f"{compared.table}\nreport: {compared.page}")
+    _say_unfinished(len(compared.comparison.waiting))
+
+
+@app.command()
+def sweep(
+    recipe: RecipeFile,
+    method: Annotated[str, typer.Option(help="Name of the method.")],
+    setting: Annotated[str, typer.Option("--set", help="KEY=VALUE,VALUE,... as in a recipe.")],
+    out: Annotated[Path, typer.Option(help="Folder for data, runs, table and figure.")],
+    seeds: Seeds = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs; default: the recipe's.")] = None,
+    test: Annotated[bool, typer.Option(help="Whether to score on the test split.")] = True,
+    data: OwnData = None,
+    budget_s: Budget = None,
+    device: Device = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Varies one setting of a method: errors and latent scale for each value."""
+    from .config import read_recipe
+    from .sweep import Axis, parse_setting, sweep
+
+    chosen = read_recipe(recipe)
+    if epochs is not None:
+        chosen = chosen.with_value("training.epochs", epochs)
+    key, values = parse_setting(setting)
+    swept = sweep(
+        chosen,
+        out,
+        Axis.find(chosen, method, key, values=values),
+        seeds=_integers(seeds),
+        data=data,
+        test=test,
+        budget_s=budget_s,
+        device=device,
+    )
+    if as_json:
+        _show(swept.as_dict(), as_json)
+    else:
+        print((out / "sweep.md").read_text(encoding="utf-8"))
+    _say_unfinished(swept.waiting)
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+def _integers(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in _split(text)]
+    except ValueError as error:
+        raise InputError(f"`seeds` is {text!r}; give integers such as 42,43,44") from error
+
+
+def _say_unfinished(runs: int) -> None:
+    if runs:
+        say(f"the budget is spent and {runs} runs are not done; the same command goes on")
+
+
 def _scores(scores: Mapping[str, Any]) -> dict[str, dict[str, float | None]]:
     return {name: asdict(score) for name, score in scores.items()}
 
 
 def _print_table(scores: Mapping[str, Any]) -> None:
-    from .report.tables import to_markdown
+    from .report.tables import ScoreTable, score_grid
 
-    print(to_markdown(scores))
+    print(score_grid(ScoreTable.of_run(scores)).markdown())

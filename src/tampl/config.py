@@ -60,6 +60,18 @@ class Recipe:
         settings = {**self.training.model_dump(), "seed": seed}
         return replace(self, training=_parse(TrainingSpec, settings, "training"))
 
+    def with_value(self, path: str, value: object) -> "Recipe":
+        """The same recipe with another value at a dotted path, such as `model.latent_dim`."""
+        *sections, key = path.split(".")
+        if not sections or sections[0] not in SECTIONS:
+            raise InputError(f"unknown key `{path}`; sections are {', '.join(SECTIONS)}")
+        tables = self.as_tables()
+        table = tables
+        for depth, name in enumerate(sections, start=1):
+            table = _table(table.setdefault(name, {}), ".".join(sections[:depth]))
+        table[key] = value
+        return _resolve(self.name, tables, known=self.methods)
+
     def as_tables(self, *, only: str | None = None) -> dict[str, Any]:
         """The resolved recipe, defaults included, as TOML tables.
 
@@ -113,23 +125,31 @@ def resolve_system(name: str, parameters: Mapping[str, Any]) -> System:
     return _parse(SYSTEMS[name], parameters, "system")
 
 
-def _resolve(name: str, tables: dict[str, Any]) -> Recipe:
+def _resolve(
+    name: str, tables: dict[str, Any], *, known: Mapping[str, Method] = METHODS
+) -> Recipe:
     tables = {key: _table(value, key) for key, value in tables.items()}
     system = dict(tables["system"])
     methods = tables.get("methods", {})
-    unknown = [key for key in methods if key not in METHODS]
+    unknown = [key for key in methods if key not in known]
     if unknown:
-        raise InputError(f"unknown key `methods.{unknown[0]}`; methods are {', '.join(METHODS)}")
+        raise InputError(f"unknown key `methods.{unknown[0]}`; methods are {', '.join(known)}")
     methods = {key: _table(value, f"methods.{key}") for key, value in methods.items()}
+    model = _parse(ModelSpec, tables["model"], "model")
+    if model.encoder.reads != "x":
+        raise InputError(
+            f"`model.encoder.name` is {model.encoder.name!r}, which only the method macro-only "
+            "uses, by itself; choose an encoder of microstates"
+        )
     return Recipe(
         name=name,
         system=resolve_system(system.pop("name", None), system),
         data=_parse(DataPlan, tables["data"], "data"),
-        model=_parse(ModelSpec, tables["model"], "model"),
+        model=model,
         training=_parse(TrainingSpec, tables["training"], "training"),
         methods={
             key: _parse(type(method), _over(_dump(method), methods.get(key, {})), f"methods.{key}")
-            for key, method in METHODS.items()
+            for key, method in known.items()
         },
     )
 
@@ -166,6 +186,8 @@ def _first_error(error: ValidationError, table: Mapping[str, Any], where: str) -
         return f"unknown key `{key}`"
     if first["type"] == "missing":
         return f"`{key}` is missing"
+    if first["type"] == "union_tag_not_found":
+        return f"`{key}.name` is missing"
     if first["type"] == "value_error":
         # A rule of ours, which names the field and its value itself.
         message = first["msg"].removeprefix("Value error, ")

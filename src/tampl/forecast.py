@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from .atomic import replacing
 from .errors import InputError
@@ -95,6 +96,7 @@ def forecast(
     horizon: int,
     members: int = 64,
     seed: int = 0,
+    macrostates: NDArray[Any] | None = None,
     progress: bool = True,
 ) -> Forecast:
     """Forecasts the observables of a system from its microstates at t = 0.
@@ -105,6 +107,8 @@ def forecast(
         horizon: Number H of frames ahead.
         members: Trajectories per microstate; a deterministic model gives one.
         seed: Governs the ensemble.
+        macrostates: Macrostates at t = 0 in physical units, (G, m); only a model without encoder
+            needs them.
         progress: Whether to show a bar.
 
     Example:
@@ -119,14 +123,17 @@ def forecast(
     states = states.reshape(-1, *kind.shape)
     if not len(states):
         raise InputError("`microstates` is empty; give one microstate at least")
+    start = _macrostates_at_start(model, macrostates, len(states))
     members = members if model.stochastic else 1
     per_chunk = max(1, min(ENCODED, ROWS // members))
     chunks = range(0, len(states), per_chunk)
     samples = np.empty((len(states), members, horizon + 1, len(model.description.observables)))
     with bar("forecasting", len(chunks), visible=progress) as advance:
-        for start in chunks:
-            chunk = slice(start, start + per_chunk)
-            samples[chunk] = _rollout(model, states[chunk], horizon, members, seed, start)
+        for first in chunks:
+            chunk = slice(first, first + per_chunk)
+            z = _encode(model, states[chunk], start[chunk])
+            noise = _noise(model, z, horizon, members, seed=seed, first=first)
+            samples[chunk] = _rollout(model, z, noise)
             advance("")
     observables = model.description.observables
     return Forecast(
@@ -137,20 +144,42 @@ def forecast(
     )
 
 
-@torch.inference_mode()
-def _rollout(
-    model: MacroModel, states: NDArray[Any], horizon: int, members: int, seed: int, first: int
+def _macrostates_at_start(
+    model: MacroModel, macrostates: NDArray[Any] | None, count: int
 ) -> NDArray[np.float64]:
+    shape = (count, len(model.description.observables))
+    if not model.needs_macrostates:
+        return np.zeros(shape)  # nobody looks at them
+    start = np.asarray(() if macrostates is None else macrostates, dtype=np.float64)
+    if start.shape != shape or not np.isfinite(start).all():
+        raise InputError(
+            f"`macrostates` has shape {start.shape}; the model starts from the macrostates at "
+            f"t = 0, finite numbers of shape {shape} for these microstates"
+        )
+    return start
+
+
+@torch.inference_mode()
+def _encode(model: MacroModel, states: NDArray[Any], macrostates: NDArray[Any]) -> Tensor:
     device = model.y_mean.device
-    # A copy, because torch takes no array that is read-only or runs backwards.
-    z = model.encode(torch.from_numpy(states.copy()).to(device)).repeat_interleave(members, dim=0)
+    # Copies, because torch takes no array that is read-only or runs backwards.
+    both = (torch.from_numpy(array.copy()).to(device) for array in (states, macrostates))
+    return model.encode(*both)
+
+
+def _noise(
+    model: MacroModel, z: Tensor, horizon: int, members: int, *, seed: int, first: int
+) -> Tensor:
     shape = (horizon, members, model.transition.noise_dim)
-    noise = torch.cat(
-        [
-            torch.randn(shape, generator=torch_generator(seed, "forecast", first + g))
-            for g in range(len(states))
-        ],
-        dim=1,
-    ).to(device, z.dtype)
-    y = torch.stack(list(model.rollout(z, noise)), dim=1)
-    return y.unflatten(0, (len(states), members)).cpu().numpy()
+    streams = (torch_generator(seed, "forecast", first + g) for g in range(len(z)))
+    drawn = [torch.randn(shape, generator=stream) for stream in streams]
+    return torch.stack(drawn, dim=1).to(z.device, z.dtype)
+
+
+@torch.inference_mode()
+def _rollout(model: MacroModel, z: Tensor, noise: Tensor) -> NDArray[np.float64]:
+    """Macrostates (G, N, H + 1, m) from latent states (G, d) and noise (H, G, N, noise_dim)."""
+    groups, members = noise.shape[1:3]
+    rows = z.repeat_interleave(members, dim=0)
+    y = torch.stack(list(model.rollout(rows, noise.flatten(1, 2))), dim=1)
+    return y.unflatten(0, (groups, members)).cpu().numpy()

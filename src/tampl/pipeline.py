@@ -32,10 +32,15 @@ from .seeding import ambient_seed
 __all__ = [
     "Run",
     "check_data",
+    "data_facts",
     "evaluate_run",
     "forecast_file",
+    "is_evaluated",
     "make_trainer",
+    "read_history",
+    "read_records",
     "report_runs",
+    "run_identity",
     "simulate",
     "train",
 ]
@@ -84,7 +89,13 @@ def check_data(data: AnyPath) -> CheckReport:
 
 
 def train(
-    recipe: Recipe, data: AnyPath, out: AnyPath, *, method: str = "tampl", device: str = "cpu"
+    recipe: Recipe,
+    data: AnyPath,
+    out: AnyPath,
+    *,
+    method: str = "tampl",
+    device: str = "cpu",
+    deadline: float | None = None,
 ) -> History:
     """Trains a method of a recipe on a store; takes up an interrupted run in the same folder.
 
@@ -94,18 +105,14 @@ def train(
         out: The folder of the run.
         method: Name of the method.
         device: Where to train.
+        deadline: Time on `time.monotonic`'s clock after which the run is saved and left.
     """
     chosen, store, folder = recipe.method(method), Store.open(data), RunFolder(Path(out))
     refuse_absent_device(device)
     refuse_other_system(recipe.system.description, store.description, whose="the recipe")
     normalization, valid = _normalization(store), store.trajectories("valid", verify=True)
     trainer = make_trainer(chosen, recipe, store, device=device)
-    identity = {
-        "method": method,
-        "recipe": recipe.as_tables(only=method) | {"data": _plan_of(store)},
-        "data": store.manifest.identity,
-    }
-    with folder.claimed(identity):
+    with folder.claimed(run_identity(recipe, store, method)):
         recipe.write(folder.recipe)
         if not folder.has_learnt:  # later calls keep the machine and command that began it
             write_json(folder.provenance, provenance(device))
@@ -113,11 +120,12 @@ def train(
             trainer,
             folder,
             make_model=lambda trained: MacroModel(
-                recipe.model, store.description, normalization=normalization, modules=trained
+                store.description, normalization=normalization, modules=trained
             ),
             validate=lambda model: rollout_rmse(
                 model, valid, members=recipe.training.validation_members
             ),
+            deadline=deadline,
         )
 
 
@@ -131,7 +139,16 @@ def make_trainer(method: Method, recipe: Recipe, store: Store, *, device: str = 
     return Trainer(turns, modules, frames=frames, training=recipe.training)
 
 
-def _plan_of(store: Store) -> dict[str, int]:
+def run_identity(recipe: Recipe, store: Store, method: str) -> dict[str, Any]:
+    """What makes a run what it is; the folder of another one is refused."""
+    return {
+        "method": method,
+        "recipe": recipe.as_tables(only=method) | {"data": data_facts(store)},
+        "data": store.manifest.identity,
+    }
+
+
+def data_facts(store: Store) -> dict[str, int]:
     """What the store really holds, whatever the recipe says of data."""
     splits = store.manifest.splits
     counts = {name: split.count for name, split in splits.items()}
@@ -163,9 +180,30 @@ def forecast_file(
         raise InputError(f"`out` is {out}, but the folder {out.parent} does not exist; make it")
     model = Run.open(run).model(device)
     states = model.description.microstate.check(_read_array(initial), str(initial))
-    result = forecast(model, states, horizon=horizon, members=members, seed=seed)
+    result = forecast(
+        model,
+        states,
+        macrostates=_observed(model, states),
+        horizon=horizon,
+        members=members,
+        seed=seed,
+    )
     result.save(out)
     return result
+
+
+def _observed(model: MacroModel, states: NDArray[Any]) -> NDArray[np.float64] | None:
+    """What the system observes of microstates, where the model starts from that."""
+    if not model.needs_macrostates:
+        return None
+    system = find_system(model.description)
+    if system is None:
+        raise InputError(
+            f"the model starts from macrostates, and {model.description.system!r} is no system "
+            "that can observe them; call `tampl.forecast.forecast` with `macrostates`"
+        )
+    kind = model.description.microstate
+    return system.observe(states.reshape(-1, *kind.shape))
 
 
 def evaluate_run(run: AnyPath, data: AnyPath, *, device: str = "cpu") -> dict[str, Score]:
@@ -197,11 +235,18 @@ def report_runs(
     runs: Sequence[AnyPath], out: AnyPath, *, wall_times: Mapping[str, float] | None = None
 ) -> Path:
     """Writes page, figures and scores of evaluated runs into a folder; returns the page."""
+    records, out = read_records(runs), Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    return write_report(records, out, wall_times=wall_times)
+
+
+def read_records(runs: Sequence[AnyPath]) -> list[RunRecord]:
+    """What evaluated runs left behind; runs that were evaluated on different data are refused."""
     opened = [Run.open(path) for path in runs]
     evaluations = [_read_evaluation(run) for run in opened]
     if len({evaluation["data"] for evaluation in evaluations}) > 1:
         raise InputError("the runs were evaluated on different data; report them one by one")
-    records = [
+    return [
         RunRecord(
             name=name,
             method=run.method,
@@ -209,14 +254,26 @@ def report_runs(
             recipe=run.recipe,
             scores={key: Score(**values) for key, values in evaluation["scores"].items()},
             cases=Cases.load(run.folder.cases),
-            history=_read_json(run.folder.history, "run `tampl train` on it again"),
+            history=read_history(run.folder.path),
             provenance=evaluation["provenance"],
         )
         for run, evaluation, name in zip(opened, evaluations, _names(opened), strict=True)
     ]
-    out = Path(out)
-    out.mkdir(parents=True, exist_ok=True)
-    return write_report(records, out, wall_times=wall_times)
+
+
+def read_history(run: AnyPath) -> list[dict[str, Any]]:
+    """The log of a run, one record per epoch."""
+    return _read_json(RunFolder(Path(run)).history, "run `tampl train` on it again")
+
+
+def is_evaluated(run: AnyPath, store: Store) -> bool:
+    """Whether a run keeps the scores of its present best model on the data of a store."""
+    opened = Run.open(run)
+    try:
+        record = _read_evaluation(opened)
+    except InputError:
+        return False
+    return record.get("data") == store.manifest.identity and opened.folder.cases.is_file()
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
@@ -272,5 +329,6 @@ def _read_array(path: Path) -> NDArray[Any]:
     except (ValueError, OSError, EOFError) as error:
         raise InputError(f"{path} is not an .npy file of numbers") from error
     if not isinstance(array, np.ndarray):
+        array.close()  # an archive stays open until it is told
         raise InputError(f"{path} holds several arrays; give an .npy file with one")
     return array

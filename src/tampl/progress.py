@@ -1,5 +1,6 @@
 """Progress bars on standard error, so that standard output stays machine-readable."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -13,7 +14,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["bar"]
+__all__ = ["bar", "say"]
 
 Advance = Callable[[str], None]
 
@@ -47,3 +48,8 @@ def bar(description: str, total: int, *, visible: bool = True) -> Iterator[Advan
             progress.update(task, advance=1, note=note)
 
         yield advance
+
+
+def say(line: str) -> None:
+    """Prints one line on standard error; a bar that is shown stays below it."""
+    print(f"tampl: {line}", file=sys.stderr)

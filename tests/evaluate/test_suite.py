@@ -32,7 +32,7 @@ def model(request, store):
     with ambient_seed(0):
         modules = Modules.build(spec, store.description)
     statistics = Normalization.fit(store.trajectories("train").macrostates)
-    return MacroModel(spec, store.description, normalization=statistics, modules=modules)
+    return MacroModel(store.description, normalization=statistics, modules=modules)
 
 
 def test_scores_are_those_of_the_parts(model, store):

@@ -45,7 +45,7 @@ def modules(minimal):
             "latent_dim": minimal.D,
             "encoder": {"name": "mlp", "hidden": [32]},
             "transition": {"name": "flow", "hidden": [32, 32], "frequencies": 8},
-            "readout": {"hidden": [16]},
+            "readout": {"name": "mlp", "hidden": [16]},
         }
     )
     description = Description(

@@ -18,7 +18,8 @@ SPEC = ModelSpec.model_validate(
         "latent_dim": 3,
         "encoder": {"name": "lattice", "widths": [4, 6], "hidden": [8]},
         "transition": {"name": "flow", "hidden": [16, 16], "steps": 2},
-        "readout": {"hidden": [8]},
+        "readout": {"name": "mlp", "hidden": [8]},
+        "decoder": {"name": "lattice", "widths": [6, 4], "hidden": [8]},
     }
 )
 
@@ -47,7 +48,7 @@ class Workbench:
 
     def model(self, modules: Modules) -> MacroModel:
         description, statistics = self.store.description, self.normalization
-        return MacroModel(SPEC, description, normalization=statistics, modules=modules)
+        return MacroModel(description, normalization=statistics, modules=modules)
 
 
 @pytest.fixture(scope="session")

@@ -33,7 +33,7 @@ SPEC = ModelSpec.model_validate(
         "latent_dim": 3,
         "encoder": {"name": "linear"},
         "transition": {"name": "flow", "hidden": [96, 96], "steps": 6},
-        "readout": {"hidden": [32]},
+        "readout": {"name": "mlp", "hidden": [32]},
     }
 )
 OPTIMISER = {"learning_rate": 6e-3, "average": 0.99}
@@ -65,7 +65,7 @@ def model():
     trainer = Trainer(method.turns(TRAINING), modules, frames=frames, training=TRAINING)
     records = [trainer.run_epoch() for _ in range(TRAINING.epochs)]
     assert records[-1].latent.std_min > 0.1, "the latent scale collapsed"
-    return MacroModel(SPEC, DESCRIPTION, normalization=statistics, modules=trainer.averaged())
+    return MacroModel(DESCRIPTION, normalization=statistics, modules=trainer.averaged())
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""SIGReg and VICReg: known values, gradients that push the right way, one batch on two ranks."""
+"""SIGReg and VICReg: known values, gradients that push the right way, two ranks as one."""
 
 import math
 
@@ -7,9 +7,24 @@ import torch
 from torch import multiprocessing
 from torch.distributed import destroy_process_group, init_process_group
 
+from tampl.methods.base import Batch, Latents
 from tampl.methods.regularizers import Sig, Vic, epps_pulley, vicreg_terms
+from tampl.methods.vamp import vamp2_score
 
 LATENT_DIM = 4
+
+
+class Small:
+    """All that a penalty asks of the modules."""
+
+    class spec:
+        latent_dim = LATENT_DIM
+
+
+def penalise(penalty, z, seed=0):
+    """The penalty of latent states that are the two ends of some pairs."""
+    noise = penalty.draw(Small, len(z) // 2, torch.Generator().manual_seed(seed))
+    return penalty.loss(Small, Latents(*z.tensor_split(2)), Batch({}, noise))
 
 
 def normal(*shape, seed=0):
@@ -54,7 +69,7 @@ def test_statistic_agrees_with_a_fine_quadrature():
 
 def test_directions_are_unit_and_new_every_time():
     penalty, generator = Sig(slices=32), torch.Generator().manual_seed(0)
-    first, second = (penalty.draw(LATENT_DIM, generator)["directions"] for _ in range(2))
+    first, second = (penalty.draw(Small, 8, generator)["directions"] for _ in range(2))
     torch.testing.assert_close(first.norm(dim=0), torch.ones(32))
     assert not torch.equal(first, second)
 
@@ -88,17 +103,17 @@ def test_vicreg_of_a_correlated_batch():
 def test_gradient_opens_a_small_scale(penalty):
     """Descending the penalty of a shrunken batch widens it."""
     z = (0.05 * normal(256, LATENT_DIM)).requires_grad_()
-    noise = penalty.draw(LATENT_DIM, torch.Generator().manual_seed(0))
-    (gradient,) = torch.autograd.grad(penalty.loss(z, noise), z)
+    (gradient,) = torch.autograd.grad(penalise(penalty, z), z)
     radial = (gradient * (z - z.mean(dim=0))).sum()
     assert radial < 0
 
 
 def value_and_gradient(z, weight):
-    """Both penalties of an encoding z W, and the gradient with respect to W."""
+    """Every batch statistic of an encoding z W, and the gradient with respect to W."""
     encoded = z @ weight
-    directions = Sig().draw(LATENT_DIM, torch.Generator().manual_seed(1))
-    total = Sig().loss(encoded, directions) + Vic().loss(encoded, {})
+    lagged = encoded + 0.1 * z.roll(1, dims=1).sin()
+    total = penalise(Sig(), encoded, seed=1) + penalise(Vic(), encoded)
+    total = total + vamp2_score(encoded, lagged, epsilon=1e-6)
     (gradient,) = torch.autograd.grad(total, weight)
     return total.detach(), gradient
 

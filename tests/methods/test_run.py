@@ -2,11 +2,13 @@
 
 import json
 import math
+import time
+from itertools import pairwise
 
 import pytest
 
 from tampl.errors import InputError
-from tampl.methods import Tampl
+from tampl.methods import Jld, Tampl
 from tampl.methods.run import RunFolder, fit
 from tampl.models import load_model
 
@@ -15,9 +17,19 @@ class Interrupt(Exception):
     """Stands for a killed process."""
 
 
-def run_fit(bench, path, *, epochs=4, stop_after=None, errors=None):
+def run_fit(
+    bench,
+    path,
+    *,
+    epochs=4,
+    save_every=1,
+    stop_after=None,
+    errors=None,
+    deadline=None,
+    method=None,
+):
     """Trains in a folder; raises after `stop_after` validations, as a kill would."""
-    training = bench.training(epochs=epochs, validate_every=1, save_every=1)
+    training = bench.training(epochs=epochs, validate_every=1, save_every=save_every)
     answers = iter(errors or [])
     calls = []
 
@@ -30,10 +42,11 @@ def run_fit(bench, path, *, epochs=4, stop_after=None, errors=None):
     folder = RunFolder(path)
     with folder.claimed({"name": "a"}):
         return fit(
-            bench.trainer(Tampl(), training),
+            bench.trainer(method or Tampl(), training),
             folder,
             make_model=bench.model,
             validate=validate,
+            deadline=deadline,
             progress=False,
         )
 
@@ -137,3 +150,30 @@ def test_damaged_state_is_refused(bench, tmp_path):
     state.write_bytes(state.read_bytes()[:-100])
     with pytest.raises(InputError, match="is damaged"):
         run_fit(bench, tmp_path)
+
+
+def test_a_deadline_leaves_a_run_to_resume(bench, tmp_path, monkeypatch):
+    """An epoch takes a minute: two fit, and the rest follows later."""
+    run_fit(bench, tmp_path / "whole", epochs=6)
+    minutes = iter(range(1, 1000))
+    monkeypatch.setattr(time, "monotonic", lambda: next(minutes))
+    history = run_fit(bench, tmp_path / "parts", epochs=6, save_every=100, deadline=1.5)
+    assert not history.finished and len(history.epochs) == 2
+    assert not (tmp_path / "parts" / "last.safetensors").exists()
+    monkeypatch.undo()
+    resumed = run_fit(bench, tmp_path / "parts", epochs=6)
+    assert resumed.finished
+    assert without_times(tmp_path / "whole") == without_times(tmp_path / "parts")
+    last = [(tmp_path / run / "last.safetensors").read_bytes() for run in ("whole", "parts")]
+    assert last[0] == last[1]
+
+
+def test_a_collapse_is_one_line_when_it_happens(bench, tmp_path, capsys):
+    """Weights that shrink the encoding to nothing: the joint loss leaves only the noise."""
+    history = run_fit(bench, tmp_path, method=Jld(lambda_cur=1e-6, lambda_tr=1.0), epochs=40)
+    flags = [record["collapsed"] for record in history.epochs]
+    assert flags[-1]
+    lines = [line for line in capsys.readouterr().err.splitlines() if "collapsed" in line]
+    turns = sum(now and not before for before, now in pairwise([False, *flags]))
+    assert len(lines) == turns
+    assert lines[0].startswith("tampl: the latent scale collapsed in epoch")

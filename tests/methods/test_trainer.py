@@ -1,10 +1,14 @@
 """The loop: same seed same bytes, resume, freezing, divergence, the watch."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from tampl.methods import DivergenceError, LiteralTampl, Tampl
-from tampl.methods.latents import encode_frames, latent_scale
+from tampl.methods import METHODS, DivergenceError, LiteralTampl, Tampl
+from tampl.methods.base import Latents
+from tampl.methods.latents import LatentScale, encode_frames, has_collapsed, latent_scale
+from tampl.models import DeterministicTransition
 
 
 def run(trainer, epochs):
@@ -94,20 +98,103 @@ def test_divergence_says_where(bench):
 def test_cache_is_the_encoding_of_the_final_encoder(bench):
     trainer = bench.trainer(Tampl())
     trainer.run_epoch()
-    expected = encode_frames(trainer.modules.encoder, bench.frames, batch_size=7)
+    expected = encode_frames(trainer.modules, bench.frames, batch_size=7)
     assert torch.equal(trainer._cache, expected)
+
+
+def scale_of(z, z_next=None, transition=None):
+    latents = Latents(z, z if z_next is None else z_next)
+    return latent_scale(transition, latents, torch.Generator().manual_seed(0))
 
 
 def test_latent_scale_of_known_spreads():
     generator = torch.Generator().manual_seed(0)
     z = torch.randn(200_000, 3, generator=generator) * torch.tensor([1.0, 1.0, 0.0]) + 5
-    scale = latent_scale(z)
+    scale = scale_of(z)
     assert scale.std_min == 0
     assert scale.std_mean == pytest.approx(2 / 3, rel=0.01)
     assert scale.effective_rank == pytest.approx(2, rel=0.01)
 
 
 def test_constant_latents_have_rank_one_at_most():
-    scale = latent_scale(torch.ones(10, 4))
+    scale = scale_of(torch.ones(10, 4))
     assert scale.std_mean == 0
     assert scale.effective_rank == 1
+
+
+def test_the_watch_sees_the_whole_data_evenly(bench):
+    """Few pairs: all of them are watched, and the scale is that of their encodings."""
+    trainer = bench.trainer(Tampl())
+    record = trainer.run_epoch()
+    z = encode_frames(trainer.modules, bench.frames, batch_size=7, index=bench.frames.pairs)
+    assert record.latent.std_mean == pytest.approx(z.std(dim=0, correction=0).mean().item())
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 50.0])
+def test_the_ratio_of_a_map_does_not_depend_on_the_scale(scale):
+    """z' = z / 2 predicted by T = 0 misses a quarter of the variance, at any latent scale."""
+    nothing = DeterministicTransition(torch.nn.Linear(3, 3, bias=False))
+    torch.nn.init.zeros_(nothing.network.weight)
+    z = scale * torch.randn(1000, 3, generator=torch.Generator().manual_seed(1))
+    z -= z.mean(dim=0)
+    assert scale_of(z, z / 2, nothing).transition_ratio == pytest.approx(0.25, rel=1e-5)
+
+
+def test_a_transition_that_nobody_fitted_has_no_ratio(bench):
+    """Two-stage: none in the autoencoder's turn, then one; VAMP: from its closing fit on."""
+    for method, epochs in (("two-stage-recon", (1, 2)), ("vamp", (0, 1))):
+        trainer = bench.trainer(METHODS[method], bench.training(epochs=2))
+        ratios = [trainer.run_epoch().latent.transition_ratio for _ in range(4)]
+        first_without, first_with = epochs
+        assert ratios[first_without] is None and ratios[first_with] is not None
+
+
+@pytest.mark.parametrize(
+    ("stds", "ratios", "collapsed"),
+    [
+        ([0.4], [0.1], False),
+        ([0.4], [1.1], False),
+        ([0.4, 0.4], [1.1, 1.1], True),
+        ([0.4, 0.4, 0.4], [1.1, 1.1, 0.9], False),
+        ([0.6, 0.6], [1.1, 1.1], False),
+        ([0.4, 0.4], [None, None], False),
+        ([0.5, 1.0, 0.09], [0.1] * 3, True),
+        ([0.5, 1.0, 0.11], [0.1] * 3, False),
+    ],
+)
+def test_collapse(stds, ratios, collapsed):
+    """A small scale with a loss above its variance, twice in a row; or a tenth of the largest."""
+    pairs = zip(stds, ratios, strict=True)
+    assert has_collapsed([LatentScale(std, std, 1.0, ratio) for std, ratio in pairs]) is collapsed
+
+
+class Closing(Tampl):
+    """TAMPL in two turns, the first of which closes with a note of what it was given."""
+
+    def turns(self, training):
+        (turn,) = super().turns(training)
+        first = replace(turn, epochs=2, finish=lambda modules, latents: NOTES.append(latents))
+        named = tuple(replace(stage, name=f"late {stage.name}") for stage in turn.stages)
+        return first, replace(turn, stages=named, epochs=1)
+
+
+NOTES = []
+
+
+def test_a_turn_closes_once_with_all_latents_of_the_averaged_encoder(bench):
+    NOTES.clear()
+    average = {"average": 0.9}
+    training = bench.training(representation=average, transition=average)
+    trainer = bench.trainer(Closing(), training)
+    trainer.run_epoch()
+    assert not NOTES
+    trainer.run_epoch()
+    (latents,) = NOTES
+    averaged = trainer.steppers["representation"].average
+    for name, parameter in trainer.steppers["representation"].parameters.items():
+        assert torch.equal(parameter, averaged[name])
+    z = encode_frames(trainer.modules, bench.frames, batch_size=7)
+    torch.testing.assert_close(latents.z, z[bench.frames.pairs])
+    torch.testing.assert_close(latents.z_next, z[bench.frames.pairs + 1])
+    trainer.run_epoch()
+    assert len(NOTES) == 1

@@ -14,9 +14,9 @@ def test_every_transition_meets_it(make_model, lattices, name):
 
 def broken(model, **changes):
     parts = {"encoder": model.encoder, "transition": model.transition, "readout": model.readout}
-    modules = Modules(**(parts | changes))
-    spec, description, statistics = model.spec, model.description, model.normalization
-    return MacroModel(spec, description, normalization=statistics, modules=modules)
+    modules = Modules(model.spec, **(parts | changes))
+    description, statistics = model.description, model.normalization
+    return MacroModel(description, normalization=statistics, modules=modules)
 
 
 class BatchMean(nn.Module):

@@ -93,7 +93,6 @@ def test_statistics_are_a_copy_in_double_precision(macro_model, small_sirs):
     mean, std = np.array([1, 2, 3], np.float32), np.ones(3)
     mean.flags.writeable = std.flags.writeable = False
     model = MacroModel(
-        macro_model.spec,
         small_sirs.description,
         normalization=Normalization(mean, std),
         modules=Modules.build(macro_model.spec, small_sirs.description),
@@ -104,13 +103,11 @@ def test_statistics_are_a_copy_in_double_precision(macro_model, small_sirs):
 
 
 def test_modules_take_others_that_no_model_keeps(macro_model, small_sirs):
-    built = Modules.build(macro_model.spec, small_sirs.description)
-    modules = Modules(
-        built.encoder, built.transition, built.readout, decoder=torch.nn.Linear(2, 2)
+    modules = Modules.build(
+        macro_model.spec, small_sirs.description, decoder=torch.nn.Linear(2, 2)
     )
     assert modules.get_submodule("decoder").in_features == 2
     model = MacroModel(
-        macro_model.spec,
         small_sirs.description,
         normalization=macro_model.normalization,
         modules=modules,
@@ -123,7 +120,8 @@ def test_modules_take_others_that_no_model_keeps(macro_model, small_sirs):
 def test_statistics_live_where_the_weights_are(make_model):
     """A model of modules on some device is on that device as a whole."""
     model = make_model("flow")
-    modules = Modules(model.encoder, model.transition, model.readout).to("meta")
+    parts = {"encoder": model.encoder, "transition": model.transition, "readout": model.readout}
+    modules = Modules(model.spec, **parts).to("meta")
     statistics = model.normalization
-    moved = MacroModel(model.spec, model.description, normalization=statistics, modules=modules)
+    moved = MacroModel(model.description, normalization=statistics, modules=modules)
     assert {tensor.device.type for tensor in moved.state_dict().values()} == {"meta"}

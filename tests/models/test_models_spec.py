@@ -7,7 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 from tampl.errors import InputError
 from tampl.microstates import Lattice, Vector
 from tampl.models import DeterministicTransition, FlowTransition, ModelSpec
-from tampl.models.spec import AnyEncoder, AnyTransition, ReadoutSpec
+from tampl.models.spec import AnyEncoder, AnyTransition, MLPReadoutSpec
 from tampl.nn import MLP
 
 KINDS = {"lattice": Lattice(height=8, width=6, states=3), "vector": Vector(size=7)}
@@ -70,7 +70,7 @@ def test_the_linear_transition_starts_at_the_identity():
 
 
 def test_a_readout_without_hidden_layers_is_affine():
-    built = ReadoutSpec(hidden=()).build(4, 3)
+    built = MLPReadoutSpec(name="mlp", hidden=()).build(4, 3)
     assert isinstance(built, MLP) and len(built) == 1
 
 
@@ -89,7 +89,7 @@ def test_a_readout_without_hidden_layers_is_affine():
         {"transition": {"name": "flow", "solver": "heun"}},
         {"transition": {"name": "flow", "steps": 0}},
         {"transition": {"name": "linear", "steps": 3}},
-        {"readout": {"hidden": [-1]}},
+        {"readout": {"name": "mlp", "hidden": [-1]}},
         {"colour": "red"},
     ],
     ids=str,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tampl.microstates import Lattice
-from tampl.nn import LatticeEncoder
+from tampl.nn import CircularConv2d, LatticeDecoder, LatticeEncoder
 from tampl.seeding import ambient_seed, torch_generator
 
 STATES, STRIDE = 3, 4
@@ -90,3 +90,55 @@ def test_gradients_reach_every_parameter(dtype, device):
     encoder = make_encoder(dtype, device)
     encoder(one_hot(0, 8, 8, dtype, device)).square().sum().backward()
     assert all(parameter.grad.abs().sum() > 0 for parameter in encoder.parameters())
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("size", [(8, 8), (7, 9), (1, 4), (2, 2), (1, 1)])
+def test_convolution_and_its_gradients_are_torch_s(size, stride, dtype, device, tolerance):
+    """The same as torch's own circular padding, forward and backward."""
+    with ambient_seed(0, "convolution"):
+        ours = CircularConv2d(3, 4, stride=stride).to(device, dtype)
+        theirs = torch.nn.Conv2d(3, 4, 3, stride=stride, padding=1, padding_mode="circular").to(
+            device, dtype
+        )
+    theirs.load_state_dict(ours.state_dict())
+    x = torch.randn(2, 3, *size, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    results = []
+    for convolution in (ours, theirs):
+        leaf = x.to(device, copy=True).requires_grad_()
+        y = convolution(leaf)
+        y.sin().sum().backward()
+        results.append((y.detach(), leaf.grad, convolution.weight.grad, convolution.bias.grad))
+    torch.testing.assert_close(*results, **tolerance)
+
+
+def test_second_derivatives_of_the_padding_are_right():
+    x = torch.randn(1, 1, 3, 4, dtype=torch.float64, requires_grad=True)
+    convolution = CircularConv2d(1, 2).double()
+    assert torch.autograd.gradcheck(convolution, (x,))
+
+
+def make_decoder(size, dtype=torch.float64, device="cpu"):
+    with ambient_seed(0, "decoder"):
+        decoder = LatticeDecoder(5, STATES, size=size, widths=[6, 4], hidden=[8])
+    return decoder.to(device, dtype)
+
+
+@pytest.mark.parametrize("size", [(8, 8), (7, 7), (100, 100), (25, 13), (3, 5), (1, 1)])
+def test_decoder_returns_exactly_the_lattice_s_size(size, dtype, device):
+    z = torch.zeros(2, 5, dtype=dtype, device=device)
+    assert make_decoder(size, dtype, device)(z).shape == (2, STATES, *size)
+
+
+def test_decoder_uses_every_latent_dimension_and_weight():
+    decoder = make_decoder((7, 8))
+    z = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
+    decoder(z).square().sum().backward()
+    assert (z.grad.abs().sum(dim=0) > 0).all()
+    assert all(parameter.grad.abs().sum() > 0 for parameter in decoder.parameters())
+
+
+def test_decoder_can_tell_sites_apart():
+    """A convolution alone could not: the coarse lattice has weights for every place."""
+    field = make_decoder((8, 8))(torch.ones(1, 5, dtype=torch.float64))
+    assert (field - field.roll(4, -1)).abs().max() > 1e-3

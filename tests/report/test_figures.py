@@ -1,11 +1,17 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib import rcParams
 from matplotlib.figure import Figure
 
 from tampl.errors import InputError
-from tampl.evaluate import Case, Cases, Curve
-from tampl.report import figures, style
+from tampl.evaluate import Case, Cases, Curve, Score
+from tampl.evaluate.snapshots import Snapshots
+from tampl.evaluate.sweeps import Sweep, SweptRun, sweep_rows
+from tampl.methods import METHODS
+from tampl.report import figures
+from tampl.report.figures import style
 
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 
@@ -33,6 +39,33 @@ def make_cases(labels=("K=1", "K=4", "K=4"), frames=6, shape=(12, 12)):
         for index, label in enumerate(labels)
     )
     return Cases(0.5 * np.arange(frames), ("S", "I", "R"), cases, (0, 1))
+
+
+def make_predictions(methods, astray=0.0, **options):
+    """Cases of several methods' runs on the same data."""
+    cases = make_cases(**options)
+    return {
+        method: replace(
+            cases,
+            cases=tuple(
+                replace(
+                    case,
+                    predictions={
+                        method: Curve(
+                            case.reference.mean + astray * number,
+                            None if number % 2 else case.reference.std,
+                        )
+                    },
+                )
+                for case in cases.cases
+            ),
+        )
+        for number, method in enumerate(methods)
+    }
+
+
+def make_snapshots(count=6, shape=(12, 12)):
+    return Snapshots(np.arange(count) * 0.5, np.zeros((count, *shape), np.uint8))
 
 
 def make_history(epochs=8):
@@ -129,6 +162,91 @@ def test_histories_with_gaps_can_be_drawn(history, tmp_path):
     figures.save_figure(figures.latent_scale(history), tmp_path / "latent")
 
 
+def test_comparison_has_one_row_for_each_method():
+    figure = figures.comparison(make_predictions(METHODS), make_snapshots(), index=1)
+    above, below = figure.subfigs
+    assert [axis.get_title() for axis in above.axes[:2]] == ["$t = 0$", "$t = 0.5$"]
+    assert len(below.axes) == 3 * len(METHODS)
+    names = [axis.get_ylabel() for axis in below.axes[::3]]
+    assert names[:2] == ["TAMPL", "JLD"]
+    assert len(set(names)) == len(METHODS)
+    assert [axis.get_title() for axis in below.axes[:3]] == ["S", "I", "R"]
+    assert below.axes[-1].get_xlabel() == "time"
+    assert figures.png_bytes(figure).startswith(PNG_MAGIC)
+
+
+def test_comparison_draws_simulation_and_method_with_their_bands():
+    cases = make_predictions(["tampl", "vamp"])
+    figure = figures.comparison(cases, make_snapshots(), index=1)
+    stochastic, deterministic = figure.subfigs[1].axes[0], figure.subfigs[1].axes[3]
+    assert [len(axis.lines) for axis in (stochastic, deterministic)] == [2, 2]
+    assert [len(axis.collections) for axis in (stochastic, deterministic)] == [2, 1]
+    reference = cases["tampl"].case(1).reference.mean[:, 0]
+    np.testing.assert_array_equal(stochastic.lines[0].get_ydata(), reference)
+    assert stochastic.lines[1].get_color() == style.line_of("tampl").color
+
+
+def test_a_method_that_goes_astray_does_not_flatten_the_others():
+    calm = figures.comparison(make_predictions(["tampl", "jld"]), make_snapshots(), index=1)
+    wild = make_predictions(["tampl", "jld"], astray=1e6)
+    wild["jld"].case(1).predictions["jld"].mean[3] = np.nan
+    astray = figures.comparison(wild, make_snapshots(), index=1)
+    assert calm.subfigs[1].axes[0].get_ylim() == astray.subfigs[1].axes[0].get_ylim()
+    assert figures.png_bytes(astray).startswith(PNG_MAGIC)
+
+
+def test_comparison_where_the_system_is_unknown_or_microstates_are_vectors():
+    cases = make_predictions(["tampl"], shape=(12,))
+    figure = figures.comparison(cases, make_snapshots(1, shape=(12,)), index=1, kind="vector")
+    assert [axis.get_visible() for axis in figure.subfigs[0].axes] == [True] + [False] * 5
+    with pytest.raises(InputError, match="`predictions` is empty"):
+        figures.comparison({}, make_snapshots(), index=0)
+
+
+def test_latent_scales_of_all_methods_are_in_one_panel():
+    histories = {"tampl": [make_history(), make_history()], "jld": [make_history(4)], "vamp": [[]]}
+    figure = figures.latent_scales(histories)
+    (axis,) = figure.axes
+    assert len(axis.lines) == 4
+    assert axis.get_yscale() == "log"
+    assert legend_texts(figure) == ["TAMPL", "JLD", "VAMP"]
+
+
+def make_sweep(values, test=True):
+    runs = [
+        SweptRun(
+            value, seed, 0.2 + 0.1 * seed, Score(0.3, None) if test else None, 0.5, place == 0
+        )
+        for place, value in enumerate(values)
+        for seed in (0, 1)
+    ]
+    rows = sweep_rows(values, runs)
+    return Sweep("jld", "methods.jld.lambda_tr", (0, 1), test=test, rows=rows)
+
+
+def test_sensitivity_shows_errors_and_latent_scale():
+    figure = figures.sensitivity(make_sweep([0.01, 0.1, 1.0]))
+    errors, scale = figure.axes
+    assert errors.get_xscale() == "log"
+    assert [len(axis.containers) for axis in (errors, scale)] == [2, 1]
+    line = errors.containers[0].lines[0]
+    assert list(line.get_xdata()) == [0.01, 0.1, 1.0]
+    assert list(line.get_ydata()) == [0.25] * 3
+    assert [text.get_text() for text in errors.get_xticklabels()] == ["0.01", "0.1", "1"]
+    assert errors.get_xlabel() == "methods.jld.lambda_tr"
+    assert len(figures.sensitivity(make_sweep([1, 2], test=False)).axes[0].containers) == 1
+
+
+@pytest.mark.parametrize("values", [["a", "b"], [[8, 8], [16]], [True, False], [-1, 0, 2], [3]])
+def test_any_value_of_a_recipe_has_a_place_on_the_axis(values):
+    assert figures.png_bytes(figures.sensitivity(make_sweep(values))).startswith(PNG_MAGIC)
+
+
+def test_a_sweep_without_runs_can_be_drawn():
+    nothing = Sweep("jld", "latent_dim", (1,), test=True, rows=sweep_rows([4, 8], []))
+    assert figures.png_bytes(figures.sensitivity(nothing)).startswith(PNG_MAGIC)
+
+
 def test_figures_are_saved_twice_and_reproducibly(tmp_path):
     png, pdf = figures.save_figure(figures.predictions(make_cases()), tmp_path / "one.v2")
     assert (png.name, pdf.name) == ("one.v2.png", "one.v2.pdf")
@@ -162,7 +280,13 @@ def test_global_settings_are_left_alone():
     assert dict(rcParams) == before
 
 
-def test_unknown_predictions_get_a_line_of_their_own():
-    line = style.line_of("jld")
-    assert line == style.line_of("jld")
+def test_every_method_has_a_line_of_its_own():
+    lines = [style.line_of(method) for method in METHODS]
+    assert len({line.color for line in lines}) == len(METHODS)
+    assert style.line_of("reference").color not in {line.color for line in lines}
+
+
+def test_unknown_predictions_share_spare_lines():
+    line = style.line_of("mine")
+    assert line == style.line_of("mine")
     assert line not in (style.line_of("tampl"), style.line_of("reference"))

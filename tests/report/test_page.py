@@ -6,15 +6,24 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tampl.evaluate import Score
+from tampl.report.grids import Column, Grid, Line
 from tampl.report.page import Report, _duration, render_page, write_page
 
 PNG = b"\x89PNG fake"
 HOSTILE = "<script>alert('x')</script>\"&"
+
+
+def grid(name):
+    return Grid((Column("Method"), Column("RMSE")), (Line((name, "0.1")),))
+
+
 REPORT = Report(
     title="SIRS",
-    scores={"tampl": Score(0.1083, 0.0112), "floor": Score(0.0485, 0.002)},
+    tables=[grid("TAMPL")],
+    note="What it means.",
+    remarks=["JLD, seed 42: the latent scale collapsed"],
     summary="What this is.",
+    numbers={"TAMPL, RMSE": "0.1083"},
     facts={"System": {"beta": 8.0, "sizes": [100, 100]}, "Empty": {}},
     wall_times={"train": 184.0, "evaluate": 3.2},
     figures={"predictions": PNG, "twins": PNG, "training": PNG, "latent": PNG, "mine": PNG},
@@ -56,7 +65,7 @@ def test_the_page_has_its_sections_in_order():
 
 
 def test_what_is_missing_is_left_out():
-    text = render_page(Report("Bare", {}))
+    text = render_page(Report("Bare"))
     assert headings(text) == []
     assert "$" not in text
 
@@ -73,8 +82,11 @@ def test_nothing_is_fetched_from_anywhere():
 def test_text_from_outside_is_escaped():
     report = Report(
         title=HOSTILE,
-        scores={HOSTILE: Score(0.1, None)},
+        tables=[grid(HOSTILE)],
+        note=HOSTILE,
+        remarks=[HOSTILE],
         summary=HOSTILE,
+        numbers={HOSTILE: HOSTILE},
         facts={HOSTILE: {HOSTILE: HOSTILE, "list": [HOSTILE], "map": {HOSTILE: HOSTILE}}},
         wall_times={HOSTILE: 1.0},
         figures={HOSTILE: PNG},
@@ -86,7 +98,14 @@ def test_text_from_outside_is_escaped():
     assert text.count("&lt;script&gt;") >= 12
 
 
-@pytest.mark.parametrize("report", [REPORT, Report("Bare", {})])
+def test_the_first_numbers_and_the_remarks_are_shown():
+    text = render_page(REPORT)
+    assert "<dt>TAMPL, RMSE</dt><dd>0.1083</dd>" in text
+    assert "<dt>Wall time</dt><dd>3 min 07 s</dd>" in text
+    assert "<li>JLD, seed 42: the latent scale collapsed</li>" in text
+
+
+@pytest.mark.parametrize("report", [REPORT, Report("Bare")])
 def test_the_page_is_well_formed(report):
     parser = Balance()
     parser.feed(render_page(report))

@@ -72,3 +72,7 @@ class Frames:
     def y(self, index: Tensor) -> Tensor:
         """Standardised macrostates of the frames at `index`."""
         return self.macrostates[index]
+
+    def field(self, name: str, index: Tensor) -> Tensor:
+        """`x` or `y` of the frames at `index`, by name."""
+        return {"x": self.x, "y": self.y}[name](index)

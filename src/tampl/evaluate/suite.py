@@ -35,8 +35,14 @@ class Evaluation:
 def rollout_rmse(model: MacroModel, trajectories: Trajectories, *, members: int) -> float:
     """RMSE of the mean of rollouts against single trajectories, the measure of validation."""
     frames = trajectories.macrostates.shape[1]
-    initial = trajectories.microstates[:, 0]
-    predicted = forecast(model, initial, horizon=frames - 1, members=members, progress=False)
+    predicted = forecast(
+        model,
+        trajectories.microstates[:, 0],
+        macrostates=trajectories.macrostates[:, 0],
+        horizon=frames - 1,
+        members=members,
+        progress=False,
+    )
     return rmse(
         standardized_future(predicted.mean, model.normalization),
         standardized_future(trajectories.macrostates, model.normalization),
@@ -63,7 +69,14 @@ def evaluate_model(
         seed: Governs the forecast.
     """
     members, frames = test.macrostates.shape[1:3]
-    ours = forecast(model, test.microstates, horizon=frames - 1, members=members, seed=seed)
+    ours = forecast(
+        model,
+        test.microstates,
+        macrostates=test.macrostates[:, 0, 0],  # the same for all members
+        horizon=frames - 1,
+        members=members,
+        seed=seed,
+    )
     predictions = {name: ours.samples if model.stochastic else ours.samples[:, 0]}
     if system is not None:
         closures = system.closures().items()

@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 
-from .base import Batch, Losses, Method, OptimiserSpec, Stage, TrainingSpec, Turn
+from .base import Batch, Latents, Losses, Method, OptimiserSpec, Stage, TrainingSpec, Turn
 from .check import check_method
 from .joint import Jld
-from .regularizers import Sig, Vic
+from .macro import MacroOnly, NextMacro
+from .reconstruction import Recon, TwoStageRecon
+from .regularizers import Penalty, Sig, Vic
 from .tampl import LiteralTampl, Tampl
 from .trainer import DivergenceError, EpochRecord, Trainer
+from .vamp import Vamp
 
 __all__ = [
     "METHODS",
@@ -15,16 +18,23 @@ __all__ = [
     "DivergenceError",
     "EpochRecord",
     "Jld",
+    "Latents",
     "LiteralTampl",
     "Losses",
+    "MacroOnly",
     "Method",
+    "NextMacro",
     "OptimiserSpec",
+    "Penalty",
+    "Recon",
     "Sig",
     "Stage",
     "Tampl",
     "Trainer",
     "TrainingSpec",
     "Turn",
+    "TwoStageRecon",
+    "Vamp",
     "Vic",
     "check_method",
 ]
@@ -34,5 +44,10 @@ METHODS: Mapping[str, Method] = {
     "jld": Jld(),
     "jld-sig": Jld(penalty=Sig()),
     "jld-vic": Jld(penalty=Vic()),
+    "vamp": Vamp(),
+    "jld-recon": Jld(penalty=Recon()),
+    "two-stage-recon": TwoStageRecon(),
+    "macro-only": MacroOnly(),
+    "next-macro": NextMacro(),
 }
 """Every method by the name that recipes and the command line use, with its default settings."""

@@ -1,8 +1,9 @@
 r"""What a method is: turns of stages for the one trainer.
 
 A *stage* says which modules move and by which loss; a *turn* runs its stages in order, some number
-of times. TAMPL repeats one turn of two stages; joint training would repeat one stage. A loss is
-pure: all randomness reaches it as data, drawn beforehand from a passed generator.
+of times. TAMPL repeats one turn of two stages, joint training one stage; methods in two steps have
+two turns. A loss is pure: all randomness reaches it as data, drawn beforehand from a passed
+generator.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +18,17 @@ from ..models import ModelSpec, Modules
 from ..records import Record
 from ..systems.base import Description
 
-__all__ = ["FIELDS", "Batch", "Losses", "Method", "OptimiserSpec", "Stage", "TrainingSpec", "Turn"]
+__all__ = [
+    "FIELDS",
+    "Batch",
+    "Latents",
+    "Losses",
+    "Method",
+    "OptimiserSpec",
+    "Stage",
+    "TrainingSpec",
+    "Turn",
+]
 
 
 class OptimiserSpec(Record):
@@ -47,7 +58,7 @@ class TrainingSpec(Record):
         epochs: Epochs of each of a method's turns.
         batch_size: Pairs in a batch.
         representation: Optimiser of stages that move the encoder.
-        transition: Optimiser of stages that move the transition alone.
+        transition: Optimiser of stages on a frozen representation.
         validate_every: Epochs between validations, in the second half of the training.
         validation_members: Rollouts from each validation microstate.
         save_every: Epochs between checkpoints to resume from.
@@ -61,6 +72,15 @@ class TrainingSpec(Record):
     validate_every: PositiveInt = 5
     validation_members: PositiveInt = 8
     save_every: PositiveInt = 5
+
+    @property
+    def averaged(self) -> OptimiserSpec:
+        """`representation` with the average of `transition`.
+
+        For stages that move the encoder and are not alternated with others: nothing has to follow
+        the encoder step by step, and what an average gains, no method goes without.
+        """
+        return self.representation.model_copy(update={"average": self.transition.average})
 
 
 FIELDS = frozenset({"x", "x_next", "y", "y_next", "z", "z_next"})
@@ -118,11 +138,31 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Latents:
+    """Latent states at both ends of pairs, each (n, d)."""
+
+    z: Tensor
+    z_next: Tensor
+
+    @property
+    def both(self) -> Tensor:
+        """Those of both ends, (2 n, d)."""
+        return torch.cat([self.z, self.z_next])
+
+
+@dataclass(frozen=True)
 class Turn:
-    """Stages in order, the whole sequence repeated; one repetition is an epoch."""
+    """Stages in order, the whole sequence repeated; one repetition is an epoch.
+
+    Attributes:
+        stages: The stages.
+        epochs: How often they are repeated.
+        finish: Optional closing step, once, with the latent states of all training pairs.
+    """
 
     stages: tuple[Stage, ...]
     epochs: int
+    finish: Callable[[Modules, Latents], None] | None = None
 
 
 class Method(Record, ABC):
@@ -133,7 +173,12 @@ class Method(Record, ABC):
 
     @abstractmethod
     def modules(self, spec: ModelSpec, description: Description) -> Modules:
-        """Builds the modules that are trained."""
+        """Builds the modules that are trained.
+
+        Arguments:
+            spec: The recipe's architecture; a method that needs another one builds that.
+            description: The system.
+        """
 
     @abstractmethod
     def turns(self, training: TrainingSpec) -> Sequence[Turn]:

@@ -13,7 +13,7 @@ from ..data import Normalization, Store
 from ..data.frames import Frames
 from ..models import MacroModel, ModelSpec, check_model
 from ..seeding import ambient_seed
-from .base import Method, TrainingSpec
+from .base import Method, Stage, TrainingSpec
 from .trainer import Trainer
 
 __all__ = ["check_method"]
@@ -34,7 +34,7 @@ def check_method(method: Method, spec: ModelSpec, store: Store) -> None:
     _check_moves(_trainer(method, spec, store))
     _check_losses(_trainer(method, spec, store))
     trained = _check_bytes(method, spec, store)
-    check_model(_model(trained, spec, store), store.references().microstates)
+    check_model(_model(trained, store), store.references().microstates)
 
 
 def _require(condition: bool, rule: str) -> None:
@@ -51,15 +51,18 @@ def _trainer(method: Method, spec: ModelSpec, store: Store) -> Trainer:
     return Trainer(method.turns(_TRAINING), modules, frames=frames, training=_TRAINING)
 
 
-def _model(trainer: Trainer, spec: ModelSpec, store: Store) -> MacroModel:
+def _model(trainer: Trainer, store: Store) -> MacroModel:
     statistics = Normalization.fit(store.macrostates("train"))
-    return MacroModel(
-        spec, store.description, normalization=statistics, modules=trainer.averaged()
-    )
+    return MacroModel(store.description, normalization=statistics, modules=trainer.averaged())
+
+
+def _stages(trainer: Trainer) -> list[Stage]:
+    """Every stage once, in the order of the schedule."""
+    return list({stage.name: stage for stages in trainer.schedule for stage in stages}.values())
 
 
 def _check_moves(trainer: Trainer) -> None:
-    for stage in trainer.schedule[0]:
+    for stage in _stages(trainer):
         state = trainer.modules.state_dict()
         before = {name: value.clone() for name, value in state.items()}
         # A closing step may copy weights elsewhere, as that of a target encoder does.
@@ -72,7 +75,7 @@ def _check_moves(trainer: Trainer) -> None:
 
 
 def _check_losses(trainer: Trainer) -> None:
-    for stage in trainer.schedule[0]:
+    for stage in _stages(trainer):
         batch = trainer.first_batch(stage)
         with torch.no_grad():
             totals = [stage.loss(trainer.modules, batch).total for _ in range(2)]

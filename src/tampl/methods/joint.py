@@ -3,25 +3,29 @@ r"""JLD, joint latent dynamics: encoder, readout and transition by one loss, thr
     L = lambda_cur E || R(E(x_t)) - y_t ||^2 + lambda_tr E l_tr(T; E(x_t), E(x_{t+1})) + penalty
 
 Nothing anchors the scale of z here: shrinking it lowers the second term (the paper's analysis of
-joint training). A penalty on the latent batch may keep it open; JLD-SIG and JLD-VIC are JLD with
-one.
+joint training). A further term may keep it open: JLD-SIG and JLD-VIC are JLD with a penalty on the
+latent batch, JLD-Recon with the reconstruction of microstates.
 
 Reference: Han, Zhao, Li, "Learning Macroscopic Dynamics without Reconstructing Microscopic
 States", where JLD and its variants are baselines.
 """
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import torch
-from pydantic import PositiveFloat
+from pydantic import Field, PositiveFloat
 from torch import Tensor
 
 from ..models import ModelSpec, Modules
 from ..systems.base import Description
-from .base import Batch, Losses, Method, Stage, TrainingSpec, Turn
-from .regularizers import AnyPenalty
+from .base import Batch, Latents, Losses, Method, Stage, TrainingSpec, Turn
+from .reconstruction import Recon
+from .regularizers import Sig, Vic
 
 __all__ = ["Jld"]
+
+AnyPenalty = Annotated[Sig | Vic | Recon, Field(discriminator="name")]
 
 
 class Jld(Method):
@@ -30,7 +34,7 @@ class Jld(Method):
     Attributes:
         lambda_cur: Weight of the current macrostate's loss.
         lambda_tr: Weight of the transition loss.
-        penalty: A penalty on the latent states of the batch, or none.
+        penalty: A further term, or none.
     """
 
     lambda_cur: PositiveFloat = 1.0
@@ -38,16 +42,18 @@ class Jld(Method):
     penalty: AnyPenalty | None = None
 
     def modules(self, spec: ModelSpec, description: Description) -> Modules:
-        return Modules.build(spec, description)
+        others = self.penalty.modules(spec, description) if self.penalty is not None else {}
+        return Modules.build(spec, description, **others)
 
     def turns(self, training: TrainingSpec) -> tuple[Turn, ...]:
+        others = self.penalty.moves if self.penalty is not None else ()
         stage = Stage(
             name="joint",
-            moves=("encoder", "readout", "transition"),
+            moves=("encoder", "readout", "transition", *others),
             needs=frozenset({"x", "x_next", "y"}),
             loss=self._loss,
             draw=self._draw,
-            optimiser=training.representation,
+            optimiser=training.averaged,
         )
         return (Turn((stage,), training.epochs),)
 
@@ -56,17 +62,17 @@ class Jld(Method):
     ) -> Mapping[str, Tensor]:
         draws = dict(modules.transition.draw(count, generator))
         if self.penalty is not None:
-            draws |= self.penalty.draw(modules.latent_dim, generator)
+            draws |= self.penalty.draw(modules, count, generator)
         return draws
 
     def _loss(self, modules: Modules, batch: Batch) -> Losses:
         both = modules.encoder(torch.cat([batch["x"], batch["x_next"]]))
-        z, z_next = both.chunk(2)
-        current = (modules.readout(z) - batch["y"]).square().sum(dim=-1).mean()
-        transition = modules.transition.loss(z, z_next, batch.noise)
+        latents = Latents(*both.chunk(2))
+        current = (modules.readout(latents.z) - batch["y"]).square().sum(dim=-1).mean()
+        transition = modules.transition.loss(latents.z, latents.z_next, batch.noise)
         parts = {"cur": current, "tr": transition}
         total = self.lambda_cur * current + self.lambda_tr * transition
         if self.penalty is not None:
-            parts["penalty"] = self.penalty.loss(both, batch.noise)
+            parts["penalty"] = self.penalty.loss(modules, latents, batch)
             total = total + parts["penalty"]
         return Losses(total, parts)

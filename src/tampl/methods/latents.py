@@ -2,51 +2,106 @@ r"""The latent cache and its health.
 
 The cache holds \bar E(x) of every frame, made in one sweep of the frozen encoder. Its spread tells
 whether the latent scale collapses: the standard deviation of each latent dimension over the
-frames, and the effective rank exp(-sum_i p_i log p_i), p_i the eigenvalues of the covariance over
-their sum.
+frames, the effective rank exp(-sum_i p_i log p_i) with p_i the eigenvalues of the covariance over
+their sum, and the transition loss over the latent variance. A small loss of the transition alone
+says nothing, because a small latent state makes it small; over the variance it does.
 
 Reference for the rank: Roy and Vetterli, "The effective rank", EUSIPCO 2007.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..data.frames import Frames
+from ..models import Modules, Transition
+from .base import Latents
 
-__all__ = ["LatentScale", "encode_frames", "latent_scale"]
+__all__ = ["LatentScale", "encode_frames", "has_collapsed", "latent_scale"]
+
+COLLAPSED = 0.1
+"""A latent scale below this fraction of the largest it had has collapsed."""
+
+SMALL = 0.5
+"""A standard deviation below this is small beside the standardised macrostates and base noise."""
+
+_TINY = torch.finfo(torch.float64).tiny
 
 
 @torch.no_grad()
 def encode_frames(
-    encoder: nn.Module, frames: Frames, *, batch_size: int, index: Tensor | None = None
+    modules: Modules, frames: Frames, *, batch_size: int, index: Tensor | None = None
 ) -> Tensor:
     """Encodes frames (all of them by default) in evaluation mode, (n, d)."""
-    encoder.eval()
+    encoder, source = modules.encoder.eval(), modules.spec.encoder.reads
     if index is None:
         index = torch.arange(len(frames), device=frames.stored.device)
-    return torch.cat([encoder(frames.x(chunk)) for chunk in index.split(batch_size)])
+    chunks = index.split(batch_size)
+    return torch.cat([encoder(frames.field(source, chunk)) for chunk in chunks])
 
 
 @dataclass(frozen=True)
 class LatentScale:
-    """Mean and smallest standard deviation over latent dimensions, and the effective rank."""
+    """How large the latent states are.
+
+    Attributes:
+        std_mean: Standard deviation over the frames, mean over latent dimensions.
+        std_min: The smallest over latent dimensions.
+        effective_rank: How many dimensions the states spread over.
+        transition_ratio: Transition loss over the variance of the latent states; None as long as
+            no transition was fitted.
+    """
 
     std_mean: float
     std_min: float
     effective_rank: float
+    transition_ratio: float | None
 
 
-def latent_scale(z: Tensor) -> LatentScale:
-    """The scale of latent states (n, d)."""
-    centred = (z - z.mean(dim=0)).double()
-    covariance = centred.T @ centred / len(z)
+@torch.no_grad()
+def latent_scale(
+    transition: Transition | None, latents: Latents, generator: torch.Generator
+) -> LatentScale:
+    """The scale of the latent states of pairs.
+
+    Arguments:
+        transition: The transition, where one was fitted.
+        latents: Latent states of pairs.
+        generator: For the draws of the transition's loss.
+    """
+    centred = (latents.z - latents.z.mean(dim=0)).double()
+    covariance = centred.T @ centred / len(centred)
     std = covariance.diagonal().sqrt()
     eigenvalues = torch.linalg.eigvalsh(covariance).clamp_min(0)
-    p = eigenvalues / eigenvalues.sum().clamp_min(torch.finfo(torch.float64).tiny)
+    p = eigenvalues / eigenvalues.sum().clamp_min(_TINY)
+    ratio = None if transition is None else _transition_ratio(transition, latents, generator)
     return LatentScale(
         std_mean=std.mean().item(),
         std_min=std.min().item(),
         effective_rank=torch.special.entr(p).sum().exp().item(),
+        transition_ratio=ratio,
     )
+
+
+def _transition_ratio(
+    transition: Transition, latents: Latents, generator: torch.Generator
+) -> float:
+    noise = transition.draw(len(latents.z), generator)
+    loss = transition.loss(latents.z, latents.z_next, noise).double()
+    return (loss / transition.spread(latents.z.double()).clamp_min(_TINY)).item()
+
+
+def has_collapsed(scales: Sequence[LatentScale]) -> bool:
+    """Whether the latent scale has collapsed by the last of some epochs.
+
+    Either the scale is small and the transition's loss exceeds the latent variance, in two epochs
+    in a row: what is left of the latent state is less than what cannot be predicted of it. Or the
+    scale is a small fraction of what it once was.
+    """
+    shrunken = scales[-1].std_mean < COLLAPSED * max(scale.std_mean for scale in scales)
+    lost = [
+        scale.std_mean < SMALL and (scale.transition_ratio or 0.0) > 1 for scale in scales[-2:]
+    ]
+    return shrunken or (len(lost) == 2 and all(lost))

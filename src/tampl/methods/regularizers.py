@@ -18,30 +18,45 @@ References: Balestriero and LeCun, "LeJEPA", 2025; Bardes, Ponce and LeCun, "VIC
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
-from torch import Tensor
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
+from torch import Tensor, nn
 
+from ..models import ModelSpec, Modules
 from ..records import Record
+from ..systems.base import Description
+from .base import Batch, Latents
 
-__all__ = ["AnyPenalty", "Penalty", "Sig", "Vic", "epps_pulley", "vicreg_terms"]
+__all__ = ["Penalty", "Sig", "Vic", "epps_pulley", "sum_over_ranks", "vicreg_terms"]
 
 _KNOTS, _LIMIT = 17, 5.0
 _VARIANCE_FLOOR = 1e-4
 
 
 class Penalty(Record, ABC):
-    """A term on a batch of latent states."""
+    """A term of the joint loss beside those of the readout and the transition.
+
+    Attributes:
+        moves: Names of the modules that only this term needs, which are trained with the others.
+    """
+
+    moves: ClassVar[tuple[str, ...]]
 
     @abstractmethod
-    def draw(self, latent_dim: int, generator: torch.Generator) -> Mapping[str, Tensor]:
-        """Draws what the penalty of one batch needs, on the generator's device."""
+    def modules(self, spec: ModelSpec, description: Description) -> Mapping[str, nn.Module]:
+        """Builds those modules, by name."""
 
     @abstractmethod
-    def loss(self, z: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
-        """The weighted penalty of latent states (N, d)."""
+    def draw(
+        self, modules: Modules, count: int, generator: torch.Generator
+    ) -> Mapping[str, Tensor]:
+        """Draws what the term of a batch of `count` pairs needs, on the generator's device."""
+
+    @abstractmethod
+    def loss(self, modules: Modules, latents: Latents, batch: Batch) -> Tensor:
+        """The weighted term of a batch of pairs and its latent states."""
 
 
 class Sig(Penalty):
@@ -52,17 +67,24 @@ class Sig(Penalty):
         slices: Number of random directions.
     """
 
+    moves: ClassVar[tuple[str, ...]] = ()
     name: Literal["sig"] = "sig"
     weight: PositiveFloat = 0.05
     slices: PositiveInt = 256
 
-    def draw(self, latent_dim: int, generator: torch.Generator) -> Mapping[str, Tensor]:
-        shape, device = (latent_dim, self.slices), generator.device
+    def modules(self, spec: ModelSpec, description: Description) -> Mapping[str, nn.Module]:
+        return {}
+
+    def draw(
+        self, modules: Modules, count: int, generator: torch.Generator
+    ) -> Mapping[str, Tensor]:
+        shape, device = (modules.spec.latent_dim, self.slices), generator.device
         directions = torch.randn(shape, generator=generator, device=device)
         return {"directions": directions / directions.norm(dim=0)}
 
-    def loss(self, z: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
-        return self.weight * epps_pulley(z @ noise["directions"].to(z.dtype)).mean()
+    def loss(self, modules: Modules, latents: Latents, batch: Batch) -> Tensor:
+        z = latents.both
+        return self.weight * epps_pulley(z @ batch.noise["directions"].to(z.dtype)).mean()
 
 
 class Vic(Penalty):
@@ -73,27 +95,32 @@ class Vic(Penalty):
         covariance: Weight of the squared covariances.
     """
 
+    moves: ClassVar[tuple[str, ...]] = ()
     name: Literal["vic"] = "vic"
     variance: NonNegativeFloat = 25.0
     covariance: NonNegativeFloat = 1.0
 
-    def draw(self, latent_dim: int, generator: torch.Generator) -> Mapping[str, Tensor]:
+    def modules(self, spec: ModelSpec, description: Description) -> Mapping[str, nn.Module]:
         return {}
 
-    def loss(self, z: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
-        variance, covariance = vicreg_terms(z)
+    def draw(
+        self, modules: Modules, count: int, generator: torch.Generator
+    ) -> Mapping[str, Tensor]:
+        return {}
+
+    def loss(self, modules: Modules, latents: Latents, batch: Batch) -> Tensor:
+        variance, covariance = vicreg_terms(latents.both)
         return self.variance * variance + self.covariance * covariance
-
-
-AnyPenalty = Annotated[Sig | Vic, Field(discriminator="name")]
 
 
 def epps_pulley(projections: Tensor) -> Tensor:
     """The statistic against N(0, 1) of each column of projections (N, S): (S,)."""
     t = torch.linspace(0, _LIMIT, _KNOTS, dtype=projections.dtype, device=projections.device)
     phase = projections.unsqueeze(-1) * t
-    count = _total(projections.new_tensor(float(len(projections))))
-    real, imaginary = (_total(part.sum(dim=0)) / count for part in (phase.cos(), phase.sin()))
+    count = sum_over_ranks(projections.new_tensor(float(len(projections))))
+    real, imaginary = (
+        sum_over_ranks(part.sum(dim=0)) / count for part in (phase.cos(), phase.sin())
+    )
     gaussian = torch.exp(-(t**2) / 2)
     distance = (real - gaussian).square() + imaginary.square()
     return 2 * count * torch.trapezoid(distance * gaussian, t, dim=-1)
@@ -101,16 +128,16 @@ def epps_pulley(projections: Tensor) -> Tensor:
 
 def vicreg_terms(z: Tensor) -> tuple[Tensor, Tensor]:
     """The variance hinge v and the covariance penalty c of latent states (N, d)."""
-    count = _total(z.new_tensor(float(len(z))))
-    centred = z - _total(z.sum(dim=0)) / count
-    covariance = _total(centred.T @ centred) / (count - 1)
+    count = sum_over_ranks(z.new_tensor(float(len(z))))
+    centred = z - sum_over_ranks(z.sum(dim=0)) / count
+    covariance = sum_over_ranks(centred.T @ centred) / (count - 1)
     std = (covariance.diagonal() + _VARIANCE_FLOOR).sqrt()
     off_diagonal = covariance - covariance.diagonal().diag()
     return (1 - std).clamp_min(0).mean(), off_diagonal.square().sum() / z.shape[1]
 
 
-def _total(value: Tensor) -> Tensor:
-    """The sum over all processes that share the batch, with its gradient."""
+def sum_over_ranks(value: Tensor) -> Tensor:
+    """The sum of a statistic over all processes that share the batch, with its gradient."""
     if not torch.distributed.is_initialized():
         return value
     from torch.distributed.nn.functional import all_reduce

@@ -15,6 +15,7 @@ Every file appears by rename, complete or not at all.
 
 import json
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,7 +27,8 @@ from ..data.metadata import first_difference
 from ..errors import InputError
 from ..models import MacroModel, Modules, save_model
 from ..models.checkpoint import load_tensors, save_tensors
-from ..progress import bar
+from ..progress import bar, say
+from .latents import LatentScale, has_collapsed
 from .trainer import EpochRecord, Trainer
 
 __all__ = ["History", "RunFolder", "fit"]
@@ -44,6 +46,16 @@ class History:
     epochs: list[dict[str, Any]] = field(default_factory=list)
     best: float | None = None
     best_epoch: int = 0
+    finished: bool = False
+
+    def add(self, record: EpochRecord, validation: float | None) -> bool:
+        """Adds an epoch; returns whether the latent scale collapsed in it."""
+        earlier = [LatentScale(**epoch["latent"]) for epoch in self.epochs]
+        collapsed = has_collapsed([*earlier, record.latent])
+        before = bool(self.epochs) and self.epochs[-1]["collapsed"]
+        log = {**record.as_dict(), "validation": validation, "collapsed": collapsed}
+        self.epochs.append(log)
+        return collapsed and not before
 
 
 class RunFolder:
@@ -132,6 +144,7 @@ def fit(
     *,
     make_model: MakeModel,
     validate: Validate,
+    deadline: float | None = None,
     progress: bool = True,
 ) -> History:
     """Trains to the end of the schedule, from wherever the folder left off.
@@ -141,24 +154,33 @@ def fit(
         folder: Where the run lives.
         make_model: Makes a model of trained modules.
         validate: The error of a model on validation data; the lowest is kept as the best.
+        deadline: Time on `time.monotonic`'s clock after which the run is saved and left.
         progress: Whether to show a bar.
     """
     history, total = folder.resume(trainer), len(trainer.schedule)
+    history.finished = trainer.epoch == total
     with bar("training", total, visible=progress) as advance:
         for _ in range(trainer.epoch):
             advance("resumed")
-        while trainer.epoch < total:
+        over = False
+        while trainer.epoch < total and not over:
             record = trainer.run_epoch()
             due = _validation_is_due(trainer)
             model = make_model(trainer.averaged())
             error = _validate(model, validate, folder, history, record) if due else None
-            history.epochs.append({**record.as_dict(), "validation": error})
-            if trainer.epoch == total:
+            if history.add(record, error):
+                say(_collapse_line(record))
+            # Looked at after an epoch: a run that is begun gets on, however late it is.
+            over = deadline is not None and time.monotonic() >= deadline
+            history.finished = trainer.epoch == total
+            if history.finished:
                 save_model(model, folder.last)
             # Saved with every validation: a best model is never newer than the state beside it.
-            if due or trainer.epoch % trainer.training.save_every == 0:
+            if due or over or trainer.epoch % trainer.training.save_every == 0:
                 folder.save(trainer, history)
             advance(_note(record, history))
+    if not history.finished:
+        return history
     if not (folder.last.exists() and folder.history.exists()):  # a finished run that lost them
         save_model(make_model(trainer.averaged()), folder.last)
         write_json(folder.history, history.epochs)
@@ -184,6 +206,14 @@ def _validate(
 
 def _better(error: float | None, best: float | None) -> bool:
     return error is not None and (best is None or error < best)
+
+
+def _collapse_line(record: EpochRecord) -> str:
+    latent = record.latent
+    line = f"the latent scale collapsed in epoch {record.epoch}: std {latent.std_mean:.2g}"
+    if latent.transition_ratio is not None:
+        line += f", transition loss {latent.transition_ratio:.2g} times the variance"
+    return line
 
 
 def _note(record: EpochRecord, history: History) -> str:

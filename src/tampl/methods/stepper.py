@@ -73,6 +73,13 @@ class Stepper:
         current = [p.detach() for p in self.parameters.values()]
         torch._foreach_lerp_(list(self.average.values()), current, 1 - decay)
 
+    @torch.no_grad()
+    def settle(self) -> bool:
+        """Puts the averaged weights in place of the last ones; says whether there are any."""
+        for name, value in self.average.items():
+            self.parameters[name].copy_(value)
+        return bool(self.average)
+
     def tensors(self) -> Iterator[tuple[str, Tensor]]:
         """The state to resume from: step count, optimiser moments and weight average."""
         yield "steps", torch.tensor(self.steps)

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -19,16 +20,16 @@ from torch import Tensor
 
 from ..data.frames import Frames
 from ..errors import InputError
-from ..models import Modules
+from ..models import Modules, Transition
 from ..seeding import torch_generator
-from .base import FIELDS, Batch, Losses, Stage, TrainingSpec, Turn
+from .base import FIELDS, Batch, Latents, Losses, Stage, TrainingSpec, Turn
 from .latents import LatentScale, encode_frames, latent_scale
 from .stepper import Stepper, focus
 
 __all__ = ["DivergenceError", "EpochRecord", "Trainer"]
 
-WATCHED_FRAMES = 4096
-"""Frames whose encodings are watched where no cache of all of them is at hand."""
+WATCHED_PAIRS = 2048
+"""Pairs, evenly over the data, whose latent states tell the scale after every epoch."""
 
 
 class DivergenceError(InputError):
@@ -72,6 +73,8 @@ class Trainer:
         self.training = training
         self.epoch = 0
         self.schedule = [turn.stages for turn in turns for _ in range(turn.epochs)]
+        ends = accumulate(turn.epochs for turn in turns)
+        self._closing = dict(zip(ends, turns, strict=True))
         _refuse_bad_stages(turns, modules)
         steps_per_pass = -(-len(frames.pairs) // training.batch_size)
         self.steppers = {
@@ -89,6 +92,8 @@ class Trainer:
             losses[stage.name] = self.run_stage(stage)
             seconds[stage.name] = time.perf_counter() - start
         self.epoch += 1
+        if self.epoch in self._closing:
+            self._close(self._closing[self.epoch])
         return EpochRecord(self.epoch, losses, self._watch(), seconds)
 
     def run_stage(self, stage: Stage) -> dict[str, float]:
@@ -106,6 +111,15 @@ class Trainer:
         if stage.finish is not None:
             stage.finish(self.modules)
         return self._means(stage, sums)
+
+    def _close(self, turn: Turn) -> None:
+        """Ends a turn: what follows builds on averaged weights, of which the model is made."""
+        for stage in turn.stages:
+            settled = self.steppers[stage.name].settle()
+            if settled and "encoder" in stage.moves:
+                self._cache = None
+        if turn.finish is not None:
+            turn.finish(self.modules, self._latents(self.frames.pairs))
 
     def first_batch(self, stage: Stage) -> Batch:
         """The first batch that a stage would see now."""
@@ -129,16 +143,21 @@ class Trainer:
 
     def _field(self, name: str, index: Tensor) -> Tensor:
         source = name.removesuffix("_next")
-        gather = {"x": self.frames.x, "y": self.frames.y, "z": self._cached}[source]
-        return gather(index if name == source else index + 1)
+        at = index if name == source else index + 1
+        if source == "z":
+            assert self._cache is not None
+            return self._cache[at]
+        return self.frames.field(source, at)
 
-    def _cached(self, index: Tensor) -> Tensor:
-        assert self._cache is not None
-        return self._cache[index]
+    def _latents(self, index: Tensor) -> Latents:
+        """Latent states of pairs, from the cache where it is valid."""
+        if self._cache is not None:
+            return Latents(self._cache[index], self._cache[index + 1])
+        return Latents(self._encode(index), self._encode(index + 1))
 
     def _encode(self, index: Tensor | None = None) -> Tensor:
         batch_size = self.training.batch_size
-        return encode_frames(self.modules.encoder, self.frames, batch_size=batch_size, index=index)
+        return encode_frames(self.modules, self.frames, batch_size=batch_size, index=index)
 
     def _means(self, stage: Stage, sums: Mapping[str, Tensor]) -> dict[str, float]:
         # The only synchronisation of a pass: losses are summed on the device until here.
@@ -151,11 +170,17 @@ class Trainer:
         return means
 
     def _watch(self) -> LatentScale:
-        if self._cache is not None:
-            return latent_scale(self._cache)
-        stride = -(-len(self.frames) // WATCHED_FRAMES)
-        index = torch.arange(0, len(self.frames), stride, device=self.frames.stored.device)
-        return latent_scale(self._encode(index))
+        pairs, device = self.frames.pairs, self.frames.stored.device
+        latents = self._latents(pairs[:: -(-len(pairs) // WATCHED_PAIRS)])
+        generator = torch_generator(self.training.seed, "watch", self.epoch, device=device)
+        return latent_scale(self._fitted_transition(), latents, generator)
+
+    def _fitted_transition(self) -> Transition | None:
+        """The transition, once a stage or a closing step has touched it."""
+        stages = [stage for stages in self.schedule[: self.epoch] for stage in stages]
+        moved = any("transition" in stage.moves for stage in stages)
+        closed = any(end <= self.epoch and turn.finish for end, turn in self._closing.items())
+        return self.modules.transition if moved or closed else None
 
     def averaged(self) -> Modules:
         """A frozen copy of the modules, with averaged weights where a stage averages."""

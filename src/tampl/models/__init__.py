@@ -3,10 +3,12 @@
 from .base import MacroModel, Modules
 from .check import check_model
 from .checkpoint import load_model, save_model
+from .decoders import Decoder
 from .spec import ModelSpec
 from .transitions import DeterministicTransition, FlowTransition, Transition
 
 __all__ = [
+    "Decoder",
     "DeterministicTransition",
     "FlowTransition",
     "MacroModel",

@@ -4,6 +4,8 @@ At inference the encoder sees the initial microstate only (the paper's Algorithm
 
     z_0 = E(x_0),    z_{t+1} ~ T(. | z_t),    y_t = R(z_t).
 
+A model without an encoder starts from z_0 = y_0, standardised, instead.
+
 The readout speaks standardised macrostates; the model returns physical units.
 """
 
@@ -13,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ..data.normalization import Normalization
+from ..errors import InputError
 from ..systems.base import Description
 from .spec import ModelSpec
 from .transitions import Transition
@@ -24,21 +27,24 @@ class Modules(nn.Module):
     """The modules of a training run by name; a method may add some that no model keeps.
 
     Arguments:
+        spec: The architecture that encoder, transition and readout have.
         encoder: E, network input (B, ...) to z (B, d).
         transition: T.
         readout: R, z (B, d) to the standardised macrostate (B, m).
         others: Further modules, e.g. a decoder.
-
-    Attributes:
-        latent_dim: Size of z, where the modules were built from a specification.
     """
 
-    latent_dim: int
-
     def __init__(
-        self, encoder: nn.Module, transition: Transition, readout: nn.Module, **others: nn.Module
+        self,
+        spec: ModelSpec,
+        *,
+        encoder: nn.Module,
+        transition: Transition,
+        readout: nn.Module,
+        **others: nn.Module,
     ) -> None:
         super().__init__()
+        self.spec = spec
         self.encoder = encoder
         self.transition = transition
         self.readout = readout
@@ -46,46 +52,40 @@ class Modules(nn.Module):
             self.add_module(name, module)
 
     @classmethod
-    def build(cls, spec: ModelSpec, description: Description) -> "Modules":
+    def build(cls, spec: ModelSpec, description: Description, **others: nn.Module) -> "Modules":
         """Builds E, T and R with fresh weights for a system's microstates and observables."""
-        built = cls(
+        return cls(
+            spec,
             encoder=spec.encoder.build(description.microstate, spec.latent_dim),
             transition=spec.transition.build(spec.latent_dim),
             readout=spec.readout.build(spec.latent_dim, len(description.observables)),
+            **others,
         )
-        built.latent_dim = spec.latent_dim
-        return built
 
 
 class MacroModel(nn.Module):
     """A trained E, T and R: forecasts macrostates from initial microstates by itself.
 
     Arguments:
-        spec: The architecture, so that a checkpoint can rebuild it.
         description: The system it was trained on.
         normalization: Statistics of the training macrostates.
-        modules: The modules; encoder, transition and readout are taken from them.
+        modules: The modules; architecture, encoder, transition and readout are taken from them.
     """
 
     y_mean: Tensor
     y_std: Tensor
 
     def __init__(
-        self,
-        spec: ModelSpec,
-        description: Description,
-        *,
-        normalization: Normalization,
-        modules: Modules,
+        self, description: Description, *, normalization: Normalization, modules: Modules
     ) -> None:
         super().__init__()
-        self.spec = spec
+        self.spec = modules.spec
         self.description = description
         self.encoder = modules.encoder
         self.transition = modules.transition
         self.readout = modules.readout
         # Copies, beside the weights: loading a model must not reach the caller's statistics.
-        device = next(modules.readout.parameters()).device
+        device = next(modules.transition.parameters()).device
         for name, value in (("y_mean", normalization.mean), ("y_std", normalization.std)):
             statistic = torch.tensor(value, dtype=torch.float64, device=device)
             self.register_buffer(name, statistic)
@@ -100,10 +100,24 @@ class MacroModel(nn.Module):
         """Statistics of the training macrostates."""
         return Normalization(mean=self.y_mean.cpu().numpy(), std=self.y_std.cpu().numpy())
 
-    def encode(self, microstates: Tensor) -> Tensor:
-        """Z = E(x) for microstates in stored form, (B, *shape) to (B, d)."""
-        dtype = next(self.encoder.parameters()).dtype
-        return self.encoder(self.description.microstate.network_input(microstates, dtype))
+    @property
+    def needs_macrostates(self) -> bool:
+        """Whether it starts from y_0 instead of x_0."""
+        return self.spec.encoder.reads == "y"
+
+    def encode(self, microstates: Tensor, macrostates: Tensor | None = None) -> Tensor:
+        """z_0 = E(x_0), or the standardised y_0 where there is no encoder: (B, d).
+
+        Arguments:
+            microstates: In stored form, (B, *shape).
+            macrostates: In physical units, (B, m); for a model that `needs_macrostates`.
+        """
+        dtype = next(self.transition.parameters()).dtype
+        if not self.needs_macrostates:
+            return self.encoder(self.description.microstate.network_input(microstates, dtype))
+        if macrostates is None:
+            raise InputError("the model starts from macrostates; give `macrostates` at t = 0 too")
+        return self.encoder(((macrostates - self.y_mean) / self.y_std).to(dtype))
 
     def read(self, z: Tensor) -> Tensor:
         """Y = R(z) in physical units, float64."""

@@ -7,7 +7,7 @@ checkpoint that gives the same model back.
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from numpy.typing import NDArray
@@ -30,11 +30,24 @@ def check_model(model: MacroModel, microstates: NDArray[Any]) -> None:
         microstates: Two microstates or more in stored form, (B, *shape).
     """
     stored = torch.from_numpy(microstates.copy()).to(model.y_mean.device)
-    _check_encoder(model, stored)
-    _check_transition(model, stored)
-    _check_rollout(model, stored)
-    _check_gradients(model, stored)
-    _check_checkpoint(model, stored)
+    start = _Start(stored, _macrostates(model, len(stored)))
+    _check_encoder(model, start)
+    _check_transition(model, start)
+    _check_rollout(model, start)
+    _check_gradients(model, start)
+    _check_checkpoint(model, start)
+
+
+class _Start(NamedTuple):
+    """Microstates and macrostates to start from; the latter any, for a model without encoder."""
+
+    microstates: Tensor
+    macrostates: Tensor
+
+
+def _macrostates(model: MacroModel, count: int) -> Tensor:
+    around = torch.linspace(-1, 1, count, dtype=torch.float64, device=model.y_mean.device)
+    return model.y_mean + around[:, None] * model.y_std
 
 
 def _require(condition: bool, rule: str) -> None:
@@ -43,11 +56,12 @@ def _require(condition: bool, rule: str) -> None:
 
 
 @torch.no_grad()
-def _check_encoder(model: MacroModel, stored: Tensor) -> None:
-    z = model.encode(stored)
-    _require(z.shape == (len(stored), model.spec.latent_dim), "`encode` gives (B, latent_dim)")
+def _check_encoder(model: MacroModel, start: _Start) -> None:
+    z = model.encode(*start)
+    shape = (len(start.microstates), model.spec.latent_dim)
+    _require(z.shape == shape, "`encode` gives (B, latent_dim)")
     _require(bool(z.isfinite().all()), "encodings are finite")
-    alone = model.encode(stored[:1])
+    alone = model.encode(*(part[:1] for part in start))
     _require(
         torch.allclose(alone, z[:1], rtol=_TOLERANCE, atol=_TOLERANCE),
         "the encoding of a microstate does not depend on what else is in the batch",
@@ -55,8 +69,8 @@ def _check_encoder(model: MacroModel, stored: Tensor) -> None:
 
 
 @torch.no_grad()
-def _check_transition(model: MacroModel, stored: Tensor) -> None:
-    z, transition = model.encode(stored), model.transition
+def _check_transition(model: MacroModel, start: _Start) -> None:
+    z, transition = model.encode(*start), model.transition
     draws = [transition.draw(len(z), _generator(model)) for _ in range(2)]
     _require(
         all(torch.equal(draws[0][name], draws[1][name]) for name in draws[0]),
@@ -74,20 +88,20 @@ def _check_transition(model: MacroModel, stored: Tensor) -> None:
 
 
 @torch.no_grad()
-def _check_rollout(model: MacroModel, stored: Tensor) -> None:
-    z = model.encode(stored)
+def _check_rollout(model: MacroModel, start: _Start) -> None:
+    z = model.encode(*start)
     y = list(model.rollout(z, _noise(model, len(z))))
-    shape = (len(stored), len(model.description.observables))
+    shape = (len(start.microstates), len(model.description.observables))
     _require(len(y) == _STEPS + 1, "a rollout gives the macrostate at t = 0 and after each step")
     _require(all(frame.shape == shape for frame in y), "macrostates have shape (B, m)")
     _require(torch.equal(y[0], model.read(z)), "a rollout starts at the readout of z_0")
 
 
-def _check_gradients(model: MacroModel, stored: Tensor) -> None:
+def _check_gradients(model: MacroModel, start: _Start) -> None:
     parameters = dict(model.named_parameters())
     frozen = {name for name, parameter in parameters.items() if not parameter.requires_grad}
     model.requires_grad_(True)
-    z = model.encode(stored)
+    z = model.encode(*start)
     draws = model.transition.draw(len(z), _generator(model))
     loss = model.readout(z).square().sum() + model.transition.loss(z, z.detach() + 1, draws)
     gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
@@ -97,19 +111,15 @@ def _check_gradients(model: MacroModel, stored: Tensor) -> None:
 
 
 @torch.no_grad()
-def _check_checkpoint(model: MacroModel, stored: Tensor) -> None:
+def _check_checkpoint(model: MacroModel, start: _Start) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
         save_model(model, path)
-        again = load_model(path, device=stored.device)
-    same = [torch.equal(again.encode(stored), model.encode(stored))]
-    noise = _noise(model, len(stored))
-    pairs = zip(
-        again.rollout(again.encode(stored), noise),
-        model.rollout(model.encode(stored), noise),
-        strict=True,
-    )
-    same += [torch.equal(a, b) for a, b in pairs]
+        again = load_model(path, device=start.microstates.device)
+    ours, theirs = model.encode(*start), again.encode(*start)
+    noise = _noise(model, len(ours))
+    pairs = zip(model.rollout(ours, noise), again.rollout(theirs, noise), strict=True)
+    same = [torch.equal(ours, theirs), *(torch.equal(a, b) for a, b in pairs)]
     _require(all(same), "a saved and loaded model gives the same bytes")
 
 
@@ -119,6 +129,6 @@ def _generator(model: MacroModel) -> torch.Generator:
 
 def _noise(model: MacroModel, count: int) -> Tensor:
     shape = (_STEPS, count, model.transition.noise_dim)
-    dtype = next(model.readout.parameters()).dtype
+    dtype = next(model.transition.parameters()).dtype
     noise = torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=dtype)
     return noise.to(model.y_mean.device)

@@ -82,9 +82,9 @@ def _build(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> MacroMod
     spec = ModelSpec.model_validate(header["spec"])
     description = Description.model_validate(header["description"])
     # The weights keep the precision they were trained in; the statistics stay float64.
-    dtypes = (value.dtype for name, value in tensors.items() if name.startswith("readout."))
+    dtypes = (value.dtype for name, value in tensors.items() if name.startswith("transition."))
     modules = Modules.build(spec, description).to(next(dtypes, torch.float32))
     normalization = Normalization(mean=tensors["y_mean"].numpy(), std=tensors["y_std"].numpy())
-    model = MacroModel(spec, description, normalization=normalization, modules=modules)
+    model = MacroModel(description, normalization=normalization, modules=modules)
     model.load_state_dict(tensors)
     return model

@@ -4,7 +4,7 @@ Each record names one choice and builds its module; a combination that cannot wo
 encoder on vectors) is refused here, before anything is trained.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, PositiveInt
 from torch import nn
@@ -12,28 +12,35 @@ from torch import nn
 from ..errors import InputError
 from ..flow import SOLVERS
 from ..microstates import Lattice, Microstate, Vector
-from ..nn import MLP, LatticeEncoder, Residual, VelocityMLP
+from ..nn import MLP, LatticeDecoder, LatticeEncoder, Residual, VelocityMLP
 from ..records import Record
+from .decoders import CategoricalDecoder, Decoder
 from .transitions import DeterministicTransition, FlowTransition, Transition
 
 __all__ = [
     "FlowTransitionSpec",
+    "IdentityReadoutSpec",
+    "LatticeDecoderSpec",
     "LatticeEncoderSpec",
     "LinearEncoderSpec",
     "LinearTransitionSpec",
     "MLPEncoderSpec",
+    "MLPReadoutSpec",
     "MLPTransitionSpec",
+    "MacrostateEncoderSpec",
     "ModelSpec",
-    "ReadoutSpec",
 ]
 
 Widths = tuple[PositiveInt, ...]
+Source = Literal["x", "y"]
+"""What an encoder sees of a frame: its microstate or its macrostate."""
 
 
 class LatticeEncoderSpec(Record):
     """Circular convolutions on the one-hot lattice."""
 
     name: Literal["lattice"]
+    reads: ClassVar[Source] = "x"
     widths: Widths = Field((32, 64, 128, 128), min_length=1)
     hidden: Widths = (128,)
 
@@ -50,6 +57,7 @@ class MLPEncoderSpec(Record):
     """An MLP on plain vectors."""
 
     name: Literal["mlp"]
+    reads: ClassVar[Source] = "x"
     hidden: Widths = (128, 128)
 
     def build(self, microstate: Microstate, latent_dim: int) -> nn.Module:
@@ -63,6 +71,7 @@ class LinearEncoderSpec(Record):
     """E(x) = B x, the encoder of the paper's analysis."""
 
     name: Literal["linear"]
+    reads: ClassVar[Source] = "x"
 
     def build(self, microstate: Microstate, latent_dim: int) -> nn.Module:
         """Builds the encoder for vectors of one size."""
@@ -71,22 +80,38 @@ class LinearEncoderSpec(Record):
         return nn.Linear(microstate.size, latent_dim, bias=False)
 
 
-def _mismatch(name: str, needs: str, microstate: Microstate) -> InputError:
+class MacrostateEncoderSpec(Record):
+    """No encoder: the latent state is the standardised macrostate itself."""
+
+    name: Literal["macrostate"]
+    reads: ClassVar[Source] = "y"
+
+    def build(self, microstate: Microstate, latent_dim: int) -> nn.Module:
+        """Builds the identity."""
+        return nn.Identity()
+
+
+def _mismatch(
+    name: str, needs: str, microstate: Microstate, *, part: str = "encoder"
+) -> InputError:
     return InputError(
-        f"the encoder `{name}` takes {needs} microstates, not {type(microstate).__name__.lower()} "
-        "ones; choose another `model.encoder.name`"
+        f"the {part} `{name}` takes {needs} microstates, not {type(microstate).__name__.lower()} "
+        f"ones; choose another `model.{part}.name`"
     )
 
 
 class LinearTransitionSpec(Record):
-    """T(z) = K z, starting at K = I."""
+    """T(z) = K z, or K z + b with a bias, starting at the identity."""
 
     name: Literal["linear"]
+    bias: bool = False
 
     def build(self, latent_dim: int) -> Transition:
         """Builds the transition."""
-        linear = nn.Linear(latent_dim, latent_dim, bias=False)
+        linear = nn.Linear(latent_dim, latent_dim, bias=self.bias)
         nn.init.eye_(linear.weight)
+        if self.bias:
+            nn.init.zeros_(linear.bias)
         return DeterministicTransition(linear)
 
 
@@ -116,9 +141,10 @@ class FlowTransitionSpec(Record):
         return FlowTransition(velocity, latent_dim, step=SOLVERS[self.solver], steps=self.steps)
 
 
-class ReadoutSpec(Record):
-    """R(z) = MLP(z), linear where `hidden` is empty."""
+class MLPReadoutSpec(Record):
+    """R(z) = MLP(z), affine where `hidden` is empty."""
 
+    name: Literal["mlp"]
     hidden: Widths = (128, 128)
 
     def build(self, latent_dim: int, observables: int) -> nn.Module:
@@ -126,18 +152,66 @@ class ReadoutSpec(Record):
         return MLP(latent_dim, observables, hidden=self.hidden)
 
 
+class IdentityReadoutSpec(Record):
+    """R(z) = z, where the latent state is the macrostate."""
+
+    name: Literal["identity"]
+
+    def build(self, latent_dim: int, observables: int) -> nn.Module:
+        """Builds the identity."""
+        if latent_dim != observables:
+            raise InputError(
+                f"the readout `identity` needs as many latent dimensions as observables; "
+                f"`model.latent_dim` is {latent_dim}, the system has {observables}"
+            )
+        return nn.Identity()
+
+
+class LatticeDecoderSpec(Record):
+    """Upsampling with circular convolutions; the states of the sites are independent given z."""
+
+    name: Literal["lattice"]
+    widths: Widths = Field((128, 64, 32, 16), min_length=1)
+    hidden: Widths = (64,)
+
+    def build(self, microstate: Microstate, latent_dim: int) -> Decoder:
+        """Builds the decoder for lattices of one size."""
+        if not isinstance(microstate, Lattice):
+            raise _mismatch(self.name, "lattice", microstate, part="decoder")
+        return CategoricalDecoder(
+            LatticeDecoder(
+                latent_dim,
+                microstate.states,
+                size=(microstate.height, microstate.width),
+                widths=self.widths,
+                hidden=self.hidden,
+            )
+        )
+
+
 AnyEncoder = Annotated[
-    LatticeEncoderSpec | MLPEncoderSpec | LinearEncoderSpec, Field(discriminator="name")
+    LatticeEncoderSpec | MLPEncoderSpec | LinearEncoderSpec | MacrostateEncoderSpec,
+    Field(discriminator="name"),
 ]
 AnyTransition = Annotated[
     LinearTransitionSpec | MLPTransitionSpec | FlowTransitionSpec, Field(discriminator="name")
 ]
+AnyReadout = Annotated[MLPReadoutSpec | IdentityReadoutSpec, Field(discriminator="name")]
 
 
 class ModelSpec(Record):
-    """Encoder, transition and readout around one latent dimension d_z."""
+    """Encoder, transition and readout around one latent dimension d_z.
+
+    Attributes:
+        latent_dim: Size of z.
+        encoder: E.
+        transition: T.
+        readout: R.
+        decoder: For methods that reconstruct microstates in training; no model keeps it.
+    """
 
     latent_dim: PositiveInt
     encoder: AnyEncoder
     transition: AnyTransition
-    readout: ReadoutSpec = ReadoutSpec()
+    readout: AnyReadout = MLPReadoutSpec(name="mlp")
+    decoder: LatticeDecoderSpec | None = None

@@ -34,6 +34,10 @@ class Transition(nn.Module, ABC):
         """Batch mean of l_tr for latent pairs (B, d) and the draws of `draw`."""
 
     @abstractmethod
+    def spread(self, z: Tensor) -> Tensor:
+        """The variance of latent states (n, d), features reduced as the loss reduces them."""
+
+    @abstractmethod
     def draw(self, count: int, generator: torch.Generator) -> Noise:
         """Draws what the loss of `count` pairs needs, on the generator's device."""
 
@@ -57,6 +61,9 @@ class DeterministicTransition(Transition):
 
     def loss(self, z: Tensor, z_next: Tensor, noise: Noise) -> Tensor:
         return (self.network(z) - z_next).square().sum(dim=-1).mean()
+
+    def spread(self, z: Tensor) -> Tensor:
+        return z.var(dim=0, correction=0).sum()
 
     def draw(self, count: int, generator: torch.Generator) -> Noise:
         return {}
@@ -84,6 +91,9 @@ class FlowTransition(Transition):
 
     def loss(self, z: Tensor, z_next: Tensor, noise: Noise) -> Tensor:
         return flow_matching_loss(self.velocity, z, z_next, s=noise["s"], epsilon=noise["epsilon"])
+
+    def spread(self, z: Tensor) -> Tensor:
+        return z.var(dim=0, correction=0).mean()
 
     def draw(self, count: int, generator: torch.Generator) -> Noise:
         dtype, device = next(self.parameters()).dtype, generator.device

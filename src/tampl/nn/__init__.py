@@ -1,8 +1,16 @@
 """Network building blocks: plain modules that know nothing of systems, methods or data."""
 
 from .embedding import FourierFeatures
-from .lattice import LatticeEncoder
+from .lattice import CircularConv2d, LatticeDecoder, LatticeEncoder
 from .mlp import MLP, Residual
 from .velocity import VelocityMLP
 
-__all__ = ["MLP", "FourierFeatures", "LatticeEncoder", "Residual", "VelocityMLP"]
+__all__ = [
+    "MLP",
+    "CircularConv2d",
+    "FourierFeatures",
+    "LatticeDecoder",
+    "LatticeEncoder",
+    "Residual",
+    "VelocityMLP",
+]

@@ -3,16 +3,63 @@
 Circular padding makes a convolution commute with the lattice's translations; a mean over the sites
 then forgets where on the lattice a pattern sits. With k convolutions of stride 2 this holds for
 shifts by 2^k sites, and only where 2^k divides the lattice's size: an odd size on the way down
-leaves an uneven grid.
+leaves an uneven grid. A decoder goes the other way: it doubles a coarse lattice until the exact
+size is reached, odd sizes included.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
+import torch
 from torch import Tensor, nn
+from torch.nn.functional import conv2d, interpolate
 
 from .mlp import MLP
 
-__all__ = ["LatticeEncoder"]
+__all__ = ["CircularConv2d", "LatticeDecoder", "LatticeEncoder"]
+
+
+class CircularConv2d(nn.Conv2d):
+    """A 3 x 3 convolution on a periodic lattice: (B, C, H, W) to (B, C', H / stride, W / stride).
+
+    Arguments:
+        channels: Number of input channels.
+        outputs: Number of output channels.
+        stride: Step between the sites that are kept; sizes are rounded up.
+    """
+
+    def __init__(self, channels: int, outputs: int, *, stride: int = 1) -> None:
+        super().__init__(channels, outputs, 3, stride=stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return conv2d(_CircularPad.apply(x), self.weight, self.bias, self.stride)
+
+
+class _CircularPad(torch.autograd.Function):
+    """One more row and column on each side, from the other side.
+
+    By hand, because torch's own circular padding fills and adds whole tensors on the way back: on
+    two cores this saves a fifth of an encoder's step.
+    """
+
+    @staticmethod
+    def forward(ctx: object, x: Tensor) -> Tensor:
+        height, width = x.shape[-2:]
+        padded = x.new_empty(*x.shape[:-2], height + 2, width + 2)
+        padded[..., 1:-1, 1:-1] = x
+        padded[..., 0, 1:-1], padded[..., -1, 1:-1] = x[..., -1, :], x[..., 0, :]
+        padded[..., 0], padded[..., -1] = padded[..., -2], padded[..., 1]
+        return padded
+
+    @staticmethod
+    def backward(ctx: object, gradient: Tensor) -> Tensor:
+        columns = gradient[..., 1:-1].clone()
+        columns[..., -1] += gradient[..., 0]
+        columns[..., 0] += gradient[..., -1]
+        inner = columns[..., 1:-1, :]
+        inner[..., -1, :] += columns[..., 0, :]
+        inner[..., 0, :] += columns[..., -1, :]
+        return inner
 
 
 class LatticeEncoder(nn.Module):
@@ -30,14 +77,48 @@ class LatticeEncoder(nn.Module):
     ) -> None:
         super().__init__()
         layers: list[nn.Module] = []
-        for width in widths:
-            layers += [
-                nn.Conv2d(channels, width, 3, stride=2, padding=1, padding_mode="circular"),
-                nn.SiLU(),
-            ]
-            channels = width
+        for width, next_width in pairwise([channels, *widths]):
+            layers += [CircularConv2d(width, next_width, stride=2), nn.SiLU()]
         self.convolutions = nn.Sequential(*layers)
-        self.head = MLP(channels, outputs, hidden=hidden)
+        self.head = MLP(widths[-1], outputs, hidden=hidden)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.convolutions(x).mean(dim=(-2, -1)))
+
+
+class LatticeDecoder(nn.Module):
+    """MLP to a coarse lattice, then doublings with circular convolutions: z to (B, C, H, W).
+
+    Arguments:
+        inputs: Size of the encoding.
+        channels: Number of output channels, one per state of a site.
+        size: Height and width of the lattice, which are met exactly.
+        widths: Channels before each convolution, the coarsest lattice first; each doubles it.
+        hidden: Hidden widths of the opening MLP.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        channels: int,
+        *,
+        size: tuple[int, int],
+        widths: Sequence[int],
+        hidden: Sequence[int],
+    ) -> None:
+        super().__init__()
+        # From the exact size down by halves rounded up, as the encoder's convolutions go.
+        self.sizes = [tuple(-(-n // 2**k) for n in size) for k in range(len(widths), -1, -1)]
+        height, width = self.sizes[0]
+        self.coarse = (widths[0], height, width)
+        self.head = MLP(inputs, widths[0] * height * width, hidden=hidden)
+        self.convolutions = nn.ModuleList(
+            CircularConv2d(width, next_width)
+            for width, next_width in pairwise([*widths, channels])
+        )
+
+    def forward(self, z: Tensor) -> Tensor:
+        field = self.head(z).unflatten(-1, self.coarse)
+        for size, convolution in zip(self.sizes[1:], self.convolutions, strict=True):
+            field = convolution(interpolate(nn.functional.silu(field), size=size))
+        return field

@@ -1,6 +1,6 @@
 """What a reader calls things: the names behind the keys of scores and predictions."""
 
-__all__ = ["BASELINES", "name_of"]
+__all__ = ["name_of"]
 
 _NAMES = {
     "reference": "Simulation",
@@ -8,14 +8,16 @@ _NAMES = {
     "jld": "JLD",
     "jld-sig": "JLD-SIG",
     "jld-vic": "JLD-VIC",
+    "jld-recon": "JLD-Recon",
+    "two-stage-recon": "TwoStage-Recon",
+    "vamp": "VAMP",
+    "macro-only": "Macro-only",
+    "next-macro": "Next-macro",
     "floor": "Simulation noise floor",
     "mean_field": "Mean field",
     "pair": "Pair approximation",
     "mean_trajectory": "Mean training trajectory",
 }
-
-BASELINES = ("floor", "mean_field", "pair", "mean_trajectory")
-"""What is no learned method, in the order in which it closes a table."""
 
 
 def name_of(key: str) -> str:

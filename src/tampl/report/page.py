@@ -11,10 +11,8 @@ from html import escape
 from pathlib import Path
 
 from ..atomic import replacing
-from ..evaluate.metrics import Score
 from ..version import __version__
-from .names import BASELINES, name_of
-from .tables import to_html
+from .grids import Grid
 from .template import PAGE, STYLE
 
 __all__ = ["Report", "render_page", "write_page"]
@@ -23,8 +21,9 @@ Facts = Mapping[str, object]
 
 _SECTIONS = {
     "Predictions": ("predictions",),
+    "The methods side by side": ("comparison",),
     "Alike at first, different later": ("twins",),
-    "Training": ("training", "latent"),
+    "Training": ("training", "latent", "latent scales"),
 }
 _CAPTIONS = {
     "predictions": (
@@ -46,14 +45,19 @@ _CAPTIONS = {
         "Standard deviation of the latent coordinates over the data and their effective rank. A "
         "collapse would show as a fall by orders of magnitude."
     ),
+    "comparison": (
+        "On top one simulated trajectory of microstates. Below, from the same initial microstate, "
+        "what many simulations (black) and each method say of the observables: mean, and one "
+        "standard deviation over members as a band; a deterministic method has no band. Every "
+        "panel of a column has the same range, which is the simulation's with some room: a curve "
+        "that leaves it is cut. All methods were trained with the first seed."
+    ),
+    "latent scales": (
+        "Mean standard deviation of the latent coordinates over the data, epoch by epoch; the "
+        "first seed strong, the others faint. A collapse shows as a fall by orders of magnitude."
+    ),
 }
-_NARROW = ("latent",)
-_SCORES_NOTE = (
-    "Standardised units, frame t = 0 excluded; lower is better. RMSE compares ensemble means, "
-    "MMD² scalar marginal distributions (Gaussian kernel of width 1, biased estimator). The noise "
-    "floor is the expected score of a perfect model with ensembles of this size; the excess is "
-    "what is left without that noise. N/A: a deterministic prediction has no distribution."
-)
+_NARROW = ("latent", "latent scales")
 
 
 @dataclass(frozen=True)
@@ -62,17 +66,23 @@ class Report:
 
     Arguments:
         title: Heading of the page.
-        scores: Scores by method and baseline, e.g. `{"tampl": ..., "floor": ...}`.
+        tables: The scores.
+        note: What the columns mean.
+        remarks: What a reader must know beside them, one line each.
         summary: One or two sentences under the title; may be empty.
+        numbers: The few to see first, by what they are.
         facts: What was done, in groups, e.g. `{"System": {"beta": 8.0}, "Data": {"seed": 1}}`.
         wall_times: Seconds that each part took, e.g. `{"simulate": 61.2}`.
-        figures: PNG images by name: predictions, twins, training, latent; others come last.
+        figures: PNG images by name; those that have no section of their own come last.
         provenance: Versions, hardware, command.
     """
 
     title: str
-    scores: Mapping[str, Score]
+    tables: Sequence[Grid] = ()
+    note: str = ""
+    remarks: Sequence[str] = ()
     summary: str = ""
+    numbers: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, Facts] = field(default_factory=dict)
     wall_times: Mapping[str, float] = field(default_factory=dict)
     figures: Mapping[str, bytes] = field(default_factory=dict)
@@ -90,7 +100,7 @@ def render_page(report: Report) -> str:
     shown = {name for names in _SECTIONS.values() for name in names}
     others = tuple(name for name in report.figures if name not in shown)
     sections = [
-        _section("Scores", _scores(report.scores)),
+        _section("Scores", _scores(report)),
         *(_section(title, _figures(report, names)) for title, names in _SECTIONS.items()),
         _section("Further figures", _figures(report, others)),
         _section("What was done", _done(report)),
@@ -111,13 +121,7 @@ def _section(title: str, content: str) -> str:
 
 
 def _tiles(report: Report) -> str:
-    """The few numbers to see first: the first method's score, the floor's, and the time."""
-    method = next((key for key in report.scores if key not in BASELINES), None)
-    numbers: dict[str, str] = {}
-    for key in filter(None, (method, "floor" if "floor" in report.scores else None)):
-        numbers[f"{name_of(key)}, RMSE"] = f"{report.scores[key].rmse:.4f}"
-    if method is not None and report.scores[method].mmd is not None:
-        numbers[f"{name_of(method)}, MMD²"] = f"{report.scores[method].mmd:.4f}"
+    numbers = {**report.numbers}
     if report.wall_times:
         numbers["Wall time"] = _duration(sum(report.wall_times.values()))
     return _pairs(numbers, "tiles") if numbers else ""
@@ -134,10 +138,14 @@ def _done(report: Report) -> str:
     return f'<div class="groups">{"".join(lists)}</div>' if groups else ""
 
 
-def _scores(scores: Mapping[str, Score]) -> str:
-    if not scores:
-        return ""
-    return f'<div class="wide">{to_html(scores)}</div>\n<p class="note">{escape(_SCORES_NOTE)}</p>'
+def _scores(report: Report) -> str:
+    parts = [f'<div class="wide">{grid.html()}</div>' for grid in report.tables]
+    if report.remarks:
+        items = "".join(f"<li>{escape(line)}</li>" for line in report.remarks)
+        parts.append(f'<ul class="remarks">{items}</ul>')
+    if report.note:
+        parts.append(f'<p class="note">{escape(report.note)}</p>')
+    return "\n".join(parts)
 
 
 def _figures(report: Report, names: Sequence[str]) -> str:

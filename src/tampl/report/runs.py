@@ -3,20 +3,41 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..atomic import replacing
 from ..evaluate.cases import Cases
+from ..evaluate.health import find_collapse
 from ..evaluate.metrics import Score
 from ..records import strict_json
 from .names import name_of
 from .page import Report, write_page
-from .tables import to_csv, to_latex, to_markdown
+from .tables import ScoreTable, score_csv, score_grid
 
-__all__ = ["RunRecord", "write_report"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "SCORES_NOTE",
+    "RunRecord",
+    "collapse_lines",
+    "draw_cases",
+    "recipe_facts",
+    "save_figures",
+    "training_seconds",
+    "write_report",
+    "write_texts",
+]
 
 SHOWN_LABELS = ("K=1", "K=4")
 """Families of initial microstates in the paper's prediction figure; without them all are shown."""
+
+SCORES_NOTE = (
+    "Standardised units, frame t = 0 excluded; lower is better. RMSE compares ensemble means, "
+    "MMD² scalar marginal distributions (Gaussian kernel of width 1, biased estimator). The noise "
+    "floor is the expected score of a perfect model with ensembles of this size; the excess is "
+    "what is left without that noise. N/A: a deterministic prediction has no distribution."
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +64,16 @@ class RunRecord:
     history: Sequence[Mapping[str, Any]]
     provenance: Mapping[str, Any]
 
+    @property
+    def seed(self) -> int:
+        """The training seed."""
+        return self.recipe["training"]["seed"]
+
+    @property
+    def baselines(self) -> dict[str, Score]:
+        """The scores of what was not trained."""
+        return {key: score for key, score in self.scores.items() if key != self.method}
+
 
 def write_report(
     runs: Sequence[RunRecord], out: Path, *, wall_times: Mapping[str, float] | None = None
@@ -59,67 +90,125 @@ def write_report(
         for run in runs
         for name, png in _figures(run, out / "figures").items()
     }
-    scores = _scores(runs)
     first = runs[0]
+    table = ScoreTable({run.name: run.scores[run.method] for run in runs}, first.baselines)
     page = Report(
         title=f"{first.recipe['system']['name'].upper()}: forecasts from one microstate",
-        scores=scores,
-        summary=_summary(scores),
-        facts=_facts(first.recipe),
-        wall_times=wall_times or _training_time(first),
+        tables=[score_grid(table)],
+        note=SCORES_NOTE,
+        remarks=collapse_lines(runs),
+        summary=_summary(table),
+        numbers=_numbers(table),
+        facts=recipe_facts(first.recipe),
+        wall_times=wall_times or {"training": training_seconds(first)},
         figures=figures,
         provenance=first.provenance,
     )
     write_page(page, out / "report.html")
-    plain = {name: asdict(score) for name, score in scores.items()}
-    tables = {
-        "metrics.json": strict_json({"scores": plain}, indent=1) + "\n",
-        "scores.md": to_markdown(scores),
-        "scores.tex": to_latex(scores),
-        "scores.csv": to_csv(scores),
-    }
-    for name, text in tables.items():
+    plain = {key: asdict(score) for key, score in {**table.runs, **table.baselines}.items()}
+    write_texts(
+        out,
+        {
+            "metrics.json": strict_json({"scores": plain}, indent=1) + "\n",
+            "scores.md": score_grid(table).markdown(),
+            "scores.tex": score_grid(table).latex(),
+            "scores.csv": score_csv(table),
+        },
+    )
+    return out / "report.html"
+
+
+def write_texts(out: Path, texts: Mapping[str, str]) -> None:
+    """Writes files by name, each complete or not at all."""
+    for name, text in texts.items():
         with replacing(out / name) as temporary:
             temporary.write_text(text, encoding="utf-8")
-    return out / "report.html"
+
+
+def collapse_lines(runs: Sequence[RunRecord]) -> list[str]:
+    """One line for each run whose latent scale had collapsed at its end."""
+    lines = (_collapse_line(run) for run in runs)
+    return [line for line in lines if line is not None]
+
+
+def _collapse_line(run: RunRecord) -> str | None:
+    collapse = find_collapse(run.history)
+    if collapse is None:
+        return None
+    numbers = {"standard deviation {:.2g}": collapse.std}
+    numbers["transition loss {:.2g} times the latent variance"] = collapse.ratio
+    known = ", ".join(text.format(value) for text, value in numbers.items() if value is not None)
+    return (
+        f"{name_of(run.method)}, seed {run.seed}: the latent scale collapsed in epoch "
+        f"{collapse.epoch}{f' ({known})' if known else ''}"
+    )
+
+
+def save_figures(
+    drawn: "Mapping[str, Figure]", folder: Path, *, prefix: str = ""
+) -> dict[str, bytes]:
+    """Saves figures by name and returns them as PNG images.
+
+    Arguments:
+        drawn: The figures; a blank in a name is a hyphen in the file's.
+        folder: Where to; it is made where it does not exist.
+        prefix: What the files' names begin with.
+    """
+    from .figures import save_figure
+
+    folder.mkdir(parents=True, exist_ok=True)
+    images = {
+        name: save_figure(figure, folder / f"{prefix}{name}".replace(" ", "-"))[0]
+        for name, figure in drawn.items()
+    }
+    return {name: image.read_bytes() for name, image in images.items()}
+
+
+def draw_cases(cases: Cases, kind: str) -> "dict[str, Figure]":
+    """The figures of predictions and twins, for microstates of a kind."""
+    from . import figures
+
+    present = {case.label for case in cases.cases}
+    labels = list(SHOWN_LABELS) if present.issuperset(SHOWN_LABELS) else None
+    return {
+        "predictions": figures.predictions(cases, kind, labels=labels),
+        "twins": figures.twins(cases, kind),
+    }
 
 
 def _figures(run: RunRecord, folder: Path) -> dict[str, bytes]:
     from . import figures
 
-    present = {case.label for case in run.cases.cases}
-    labels = list(SHOWN_LABELS) if present.issuperset(SHOWN_LABELS) else None
-    drawn = {
-        "predictions": figures.predictions(run.cases, run.kind, labels=labels),
-        "twins": figures.twins(run.cases, run.kind),
+    drawn = draw_cases(run.cases, run.kind) | {
         "training": figures.training_curves(run.history),
         "latent": figures.latent_scale(run.history),
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, figure in drawn.items():
-        figures.save_figure(figure, folder / f"{run.name.replace(' ', '-')}-{name}")
-    return {name: figures.png_bytes(figure) for name, figure in drawn.items()}
+    return save_figures(drawn, folder, prefix=f"{run.name}-")
 
 
-def _scores(runs: Sequence[RunRecord]) -> dict[str, Score]:
-    """The runs' own scores under their names, then what they are compared with."""
-    own = {run.name: run.scores[run.method] for run in runs}
-    others = {key: score for key, score in runs[0].scores.items() if key != runs[0].method}
-    return own | others
+def _numbers(table: ScoreTable) -> dict[str, str]:
+    """The few numbers to see first: the first run's score and the floor's."""
+    name, own = next(iter(table.runs.items()))
+    numbers = {f"{name_of(name)}, RMSE": f"{own.rmse:.4f}"}
+    if "floor" in table.baselines:
+        numbers[f"{name_of('floor')}, RMSE"] = f"{table.baselines['floor'].rmse:.4f}"
+    if own.mmd is not None:
+        numbers[f"{name_of(name)}, MMD²"] = f"{own.mmd:.4f}"
+    return numbers
 
 
-def _summary(scores: Mapping[str, Score]) -> str:
-    name, own = next(iter(scores.items()))
-    others = ", ".join(
-        f"{name_of(key).lower()} {score.rmse:.3f}" for key, score in list(scores.items())[1:]
-    )
+def _summary(table: ScoreTable) -> str:
+    name, own = next(iter(table.runs.items()))
+    others = {name_of(key): score for key, score in table.runs.items() if key != name}
+    others |= {name_of(key).lower(): score for key, score in table.baselines.items()}
+    texts = ", ".join(f"{text} {score.rmse:.3f}" for text, score in others.items())
     return (
         f"From one initial microstate, {name_of(name)} forecasts the mean macrostate with an RMSE "
-        f"of {own.rmse:.3f} standard deviations ({others})."
+        f"of {own.rmse:.3f} standard deviations ({texts})."
     )
 
 
-def _facts(recipe: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def recipe_facts(recipe: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The recipe's sections as groups of plain facts, tables within a section on their own."""
     groups: dict[str, dict[str, Any]] = {}
     for section in ("system", "data", "model", "training", "methods"):
@@ -131,5 +220,6 @@ def _facts(recipe: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {name.capitalize(): facts for name, facts in groups.items()}
 
 
-def _training_time(run: RunRecord) -> dict[str, float]:
-    return {"training": sum(sum(record["seconds"].values()) for record in run.history)}
+def training_seconds(run: RunRecord) -> float:
+    """How long a run was trained."""
+    return sum(sum(record["seconds"].values()) for record in run.history)

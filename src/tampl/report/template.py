@@ -66,8 +66,9 @@ table { border-collapse: collapse; border-top: 2px solid var(--ink);
 th, td { padding: .34rem 1.1rem; text-align: right; font-weight: 400; white-space: nowrap; }
 th:first-child { text-align: left; padding-left: .2rem; }
 thead th { border-bottom: 1px solid var(--ink); color: var(--soft); }
-td:nth-child(odd) { color: var(--soft); }
-tbody tr:not(.baseline) > * { font-weight: 600; }
+td.soft { color: var(--soft); }
+tr.strong > * { font-weight: 600; }
+.remarks { margin: 0 0 1rem; padding-left: 1.2rem; color: var(--mark); font-size: .95rem; }
 tr:not(.baseline) + .baseline > * { border-top: 1px solid var(--rule); }
 figure { margin: 0 0 2rem; }
 img { display: block; width: 100%; height: auto; }

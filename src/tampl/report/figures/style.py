@@ -1,8 +1,8 @@
 """One look for all figures: colours, lines and typography.
 
-Colours are Okabe and Ito's, told apart by the common forms of colour blindness; lines differ in
-dash as well, so that nothing depends on colour alone. Fonts are those that come with matplotlib: a
-figure is the same on every machine.
+Colours are those of Okabe and Ito and, where methods are many, of Tol: told apart by the common
+forms of colour blindness. Lines differ in dash as well, so that nothing depends on colour alone.
+Fonts are those that come with matplotlib: a figure is the same on every machine.
 """
 
 from dataclasses import dataclass
@@ -51,6 +51,14 @@ class Line:
 _LINES = {
     "reference": Line(INK, width=2.1),
     "tampl": Line("#d55e00"),
+    "jld": Line("#332288"),
+    "jld-sig": Line("#56b4e9", (0, (5, 1.8))),
+    "jld-vic": Line("#cc79a7", (0, (1.2, 1.3))),
+    "vamp": Line("#e69f00", (0, (7, 1.5))),
+    "jld-recon": Line("#aa3377", (0, (5, 1.5, 1.2, 1.5))),
+    "two-stage-recon": Line("#117755", (0, (3, 1.2, 1, 1.2, 1, 1.2))),
+    "macro-only": Line("#8a6d3b", (0, (2.2, 1.2))),
+    "next-macro": Line("#7a8a00", (0, (4, 1.2, 2, 1.2))),
     "mean_field": Line("#0072b2", (0, (5, 1.8))),
     "pair": Line("#009e73", (0, (1.2, 1.3))),
     "mean_trajectory": Line(MUTED, (0, (5, 1.5, 1.2, 1.5))),

@@ -13,10 +13,12 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
+from ..names import name_of
 from . import style
 
-__all__ = ["History", "latent_scale", "training_curves"]
+__all__ = ["History", "latent_scale", "latent_scales", "training_curves"]
 
 History = Sequence[Mapping[str, Any]]
 
@@ -60,6 +62,37 @@ def latent_scale(history: History) -> Figure:
     rank.set_ylim(bottom=0.0)
     _finish(rank, "Effective rank", "latent dimensions in use")
     return figure
+
+
+@rc_context(style.RC)
+def latent_scales(histories: Mapping[str, Sequence[History]]) -> Figure:
+    """Spread of the latent coordinates over epochs, all methods in one panel.
+
+    Arguments:
+        histories: The histories of each method's runs; the first is drawn strong.
+    """
+    figure = Figure(figsize=(style.WIDTH * 0.86, 3.1), layout="constrained")
+    axis = figure.subplots()
+    for method, runs in histories.items():
+        _draw_scales(axis, method, runs)
+    axis.margins(x=0.02)
+    _finish(axis, "Latent scale", "standard deviation", log=True, legend=False)
+    _legend_beside(figure, axis)
+    return figure
+
+
+def _draw_scales(axis: Axes, method: str, runs: Sequence[History]) -> None:
+    path, line = ("latent", "std_mean"), style.line_of(method)
+    for history in runs[1:]:
+        epochs, values = _series(history, path)
+        axis.plot(epochs, values, color=line.color, linestyle=line.dash, linewidth=0.8, alpha=0.45)
+    _draw(axis, runs[0], path, line=style.Line(line.color, line.dash, 1.7), text=name_of(method))
+
+
+def _legend_beside(figure: Figure, axis: Axes) -> None:
+    box = figure.legend(*axis.get_legend_handles_labels(), loc="outside right upper")
+    for text in box.get_texts():
+        text.set_parse_math(False)
 
 
 def _draw_losses(axis: Axes, history: History, stage: str) -> None:
@@ -114,13 +147,15 @@ def _at(record: Mapping[str, Any], path: tuple[str, ...]) -> float | None:
     return value
 
 
-def _finish(axis: Axes, title: str, ylabel: str, *, log: bool = False) -> None:
+def _finish(
+    axis: Axes, title: str, ylabel: str, *, log: bool = False, legend: bool = True
+) -> None:
     axis.set(title=title, xlabel="epoch", ylabel=ylabel)
     positive = [line for line in axis.lines if np.any(np.asarray(line.get_ydata()) > 0)]
     if log and positive:
         axis.set_yscale("log", nonpositive="mask")
     handles, texts = axis.get_legend_handles_labels()
-    if len(handles) > 1:
+    if legend and len(handles) > 1:
         _add_headroom(axis)
         axis.legend(
             handles,
@@ -133,6 +168,7 @@ def _finish(axis: Axes, title: str, ylabel: str, *, log: bool = False) -> None:
             borderaxespad=0.1,
         )
     style.tick(axis)
+    axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
 
 
 def _add_headroom(axis: Axes) -> None:

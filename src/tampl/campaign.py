@@ -1,0 +1,215 @@
+"""Many runs under one budget: trains and evaluates what is missing, in the order of the plans.
+
+A campaign has a folder with `data/`, unless its data lie elsewhere, and `runs/`, one folder each.
+It can be stopped at any time: a run that is done is kept, one that was interrupted is taken up.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .config import Recipe
+from .data import Store
+from .data.store import MANIFEST
+from .errors import InputError
+from .evaluate.suite import refuse_other_system
+from .methods import DivergenceError
+from .methods.run import RunFolder
+from .pipeline import (
+    evaluate_run,
+    is_evaluated,
+    read_history,
+    refuse_absent_device,
+    run_identity,
+    simulate,
+    train,
+)
+from .progress import say
+from .report.names import name_of
+from .seeding import ambient_seed
+
+__all__ = ["Campaign", "Outcome", "RunPlan", "choose_seeds", "make_data"]
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """A run to be made.
+
+    Attributes:
+        recipe: The recipe, with the run's seed.
+        method: Name of the method.
+        folder: Where the run lives.
+    """
+
+    recipe: Recipe
+    method: str
+    folder: Path
+
+    @property
+    def seed(self) -> int:
+        """The training seed."""
+        return self.recipe.training.seed
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether the run has gone through all its epochs and nothing of it is lost."""
+        folder = RunFolder(self.folder)
+        if not all(path.is_file() for path in (folder.best, folder.last, folder.history)):
+            return False
+        # The last model is written before the log, so a kill in between leaves it alone.
+        turns = self.recipe.method(self.method).turns(self.recipe.training)
+        return len(read_history(self.folder)) == sum(turn.epochs for turn in turns)
+
+    def refuse_unbuildable(self) -> None:
+        """Refuses a model that lacks what the method is built from."""
+        with ambient_seed(self.seed, "weights"):
+            self.recipe.method(self.method).modules(
+                self.recipe.model, self.recipe.system.description
+            )
+
+    def refuse_other_run(self, store: Store) -> None:
+        """Refuses a folder that holds another run or is in use by another process."""
+        if self.folder.exists():
+            with RunFolder(self.folder).claimed(run_identity(self.recipe, store, self.method)):
+                pass
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a plan: done, failed for a reason, or neither and still to be done."""
+
+    plan: RunPlan
+    done: bool
+    failure: str | None = None
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """Plans, and what they are carried out with.
+
+    Attributes:
+        plans: The runs, most wanted first.
+        store: The data.
+        device: Where to train and evaluate.
+        deadline: Time on `time.monotonic`'s clock after which no more work is begun.
+        test: Whether to score the runs on the test split.
+    """
+
+    plans: tuple[RunPlan, ...]
+    store: Store
+    device: str = "cpu"
+    deadline: float | None = None
+    test: bool = True
+
+    @classmethod
+    def prepare(
+        cls,
+        plans: Sequence[RunPlan],
+        out: Path,
+        *,
+        data: str | Path | None = None,
+        budget_s: float | None = None,
+        device: str = "cpu",
+        test: bool = True,
+    ) -> "Campaign":
+        """Refuses what can never work, then makes the data where they are absent.
+
+        Arguments:
+            plans: The runs, one at least, all of one system.
+            out: The campaign's folder.
+            data: A store elsewhere than in `out`/data.
+            budget_s: Seconds until the deadline, from now; None for no deadline.
+            device: Where to train and evaluate.
+            test: Whether to score the runs on the test split.
+        """
+        deadline = _deadline_after(budget_s)
+        refuse_absent_device(device)
+        for plan in plans:
+            plan.refuse_unbuildable()
+        store = make_data(plans[0].recipe, out, data)
+        for plan in plans:
+            plan.refuse_other_run(store)
+        return cls(tuple(plans), store, device=device, deadline=deadline, test=test)
+
+    def run(self) -> list[Outcome]:
+        """Carries out the plans; a training that diverges does not stop the others."""
+        return list(self._outcomes())
+
+    def _outcomes(self) -> Iterator[Outcome]:
+        for number, plan in enumerate(self.plans, start=1):
+            try:
+                yield Outcome(plan, self._finish(plan, f"run {number} of {len(self.plans)}"))
+            except DivergenceError as error:
+                yield Outcome(plan, False, str(error))
+
+    def _finish(self, plan: RunPlan, place: str) -> bool:
+        """Does what is missing of a run, until the deadline; returns whether it is all there."""
+        trained = plan.is_trained
+        scored = not self.test or (trained and is_evaluated(plan.folder, self.store))
+        if trained and scored:
+            return True
+        if self._is_over:
+            return False
+        say(f"{place}: {name_of(plan.method)}, seed {plan.seed}, in {plan.folder}")
+        return (trained or self._train(plan)) and (scored or self._score(plan))
+
+    def _train(self, plan: RunPlan) -> bool:
+        history = train(
+            plan.recipe,
+            self.store.path,
+            plan.folder,
+            method=plan.method,
+            device=self.device,
+            deadline=self.deadline,
+        )
+        return history.finished
+
+    def _score(self, plan: RunPlan) -> bool:
+        if self._is_over:
+            return False
+        evaluate_run(plan.folder, self.store.path, device=self.device)
+        return True
+
+    @property
+    def _is_over(self) -> bool:
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+
+def make_data(recipe: Recipe, out: Path, data: str | Path | None = None) -> Store:
+    """The campaign's data, made where they are absent.
+
+    Arguments:
+        recipe: The recipe.
+        out: The campaign's folder; without `data` the store is its `data/`.
+        data: A store elsewhere. One that exists and is complete may hold more or less than the
+            recipe says, but must be of its system.
+    """
+    if data is None:
+        return simulate(recipe, out / "data")
+    if not (Path(data) / MANIFEST).exists():
+        return simulate(recipe, data)
+    store = Store.open(data)
+    refuse_other_system(recipe.system.description, store.description, whose="the recipe")
+    return simulate(recipe, data) if store.missing() else store
+
+
+def choose_seeds(recipe: Recipe, seeds: Sequence[int] | None) -> list[int]:
+    """The seeds to train with: those given, each once, or else the recipe's own."""
+    if seeds is None:
+        return [recipe.training.seed]
+    if not seeds:
+        raise InputError("`seeds` is empty; give one seed at least")
+    if min(seeds) < 0:
+        raise InputError(f"`seeds` holds {min(seeds)}; a seed is an integer of at least 0")
+    if len(set(seeds)) < len(seeds):
+        raise InputError(f"`seeds` is {', '.join(map(str, seeds))}; give each seed once")
+    return list(seeds)
+
+
+def _deadline_after(budget_s: float | None) -> float | None:
+    if budget_s is None:
+        return None
+    if not budget_s >= 0:  # so written, NaN is refused too
+        raise InputError(f"`budget_s` is {budget_s}; it must be a number of seconds, at least 0")
+    return time.monotonic() + budget_s

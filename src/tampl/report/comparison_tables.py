@@ -1,0 +1,166 @@
+"""The tables of a comparison: means over seeds with the excess over the floor, then differences.
+
+A cell over fewer seeds than were asked for says how many it has. A difference is that of the
+method to TAMPL, paired by seed: below zero the method is better. It comes with its 95 % interval
+and what that says; an interval that holds zero is a tie.
+"""
+
+from dataclasses import dataclass
+
+from ..evaluate.comparison import ANCHOR, Comparison
+from ..evaluate.statistics import Difference, Summary
+from .grids import MISSING, Column, Grid, Line, csv_text
+from .names import name_of
+
+__all__ = ["comparison_csv", "comparison_grid", "difference_grid", "failure_lines"]
+
+_SCORE_COLUMNS = (
+    Column("Method"),
+    Column("RMSE"),
+    Column("excess", soft=True),
+    Column("MMD²"),
+    Column("excess", soft=True),
+    Column("latent std"),
+    Column("collapsed"),
+)
+_DIFFERENCE_COLUMNS = (
+    Column(f"Difference to {name_of(ANCHOR)}"),
+    Column("RMSE"),
+    Column("95 % interval", soft=True),
+    Column("verdict"),
+    Column("MMD²"),
+    Column("95 % interval", soft=True),
+    Column("verdict"),
+)
+_CSV_HEADER = (
+    *("key", "method", "n"),
+    *("rmse", "rmse_std", "rmse_excess"),
+    *("rmse_difference", "rmse_low", "rmse_high", "rmse_verdict"),
+    *("mmd2", "mmd2_std", "mmd2_excess"),
+    *("mmd2_difference", "mmd2_low", "mmd2_high", "mmd2_verdict"),
+    *("latent_std", "collapsed", "failed"),
+)
+
+
+@dataclass(frozen=True)
+class _Metric:
+    """What the table says of one row by one metric; None where there is nothing to say."""
+
+    summary: Summary | None = None
+    excess: float | None = None
+    difference: Difference | None = None
+
+
+def comparison_grid(comparison: Comparison) -> Grid:
+    """Scores for people: methods in order, then floor, closures and mean trajectory."""
+    methods = tuple(
+        Line(_method_cells(comparison, method), strong=method == ANCHOR)
+        for method in comparison.methods
+    )
+    baselines = tuple(
+        Line(_baseline_cells(comparison, key), baseline=True) for key in comparison.baselines
+    )
+    return Grid(_SCORE_COLUMNS, methods + baselines)
+
+
+def difference_grid(comparison: Comparison) -> Grid:
+    """Differences to TAMPL for people: one line for each other method with a seed in common."""
+    wanted = len(comparison.seeds)
+    lines = tuple(
+        Line((name_of(key), *_apart(pair.rmse, wanted), *_apart(pair.mmd, wanted)))
+        for key, pair in comparison.paired.items()
+    )
+    return Grid(_DIFFERENCE_COLUMNS, lines)
+
+
+def comparison_csv(comparison: Comparison) -> str:
+    """The table as CSV with all digits."""
+    keys = (*comparison.methods, *comparison.baselines)
+    return csv_text(_CSV_HEADER, (_csv_line(comparison, key) for key in keys))
+
+
+def failure_lines(comparison: Comparison) -> list[str]:
+    """One line for each run that failed."""
+    return [
+        f"{name_of(run.method)}, seed {run.seed}: failed; {run.reason}"
+        for run in comparison.failed
+    ]
+
+
+def _metrics(comparison: Comparison, key: str) -> tuple[_Metric, _Metric]:
+    """RMSE and MMD of a row."""
+    row, pair = comparison.scores.get(key), comparison.paired.get(key)
+    if row is None:
+        return _Metric(), _Metric()
+    above = (None, None) if row.excess is None else (row.excess.rmse, row.excess.mmd)
+    apart = (None, None) if pair is None else (pair.rmse, pair.mmd)
+    return _Metric(row.rmse, above[0], apart[0]), _Metric(row.mmd, above[1], apart[1])
+
+
+def _method_cells(comparison: Comparison, method: str) -> tuple[str, ...]:
+    row, wanted = comparison.scores.get(method), len(comparison.seeds)
+    if row is None:
+        waits = any(method == other for other, _ in comparison.waiting)
+        blank = [""] * (len(_SCORE_COLUMNS) - 2)
+        return (name_of(method), "not yet" if waits else "failed", *blank)
+    rmse, mmd = _metrics(comparison, method)
+    cells = (*_metric_cells(rmse, wanted), *_metric_cells(mmd, wanted))
+    latent = MISSING if row.latent_std is None else f"{row.latent_std:.3g}"
+    collapsed = f"{len(row.collapsed)} of {len(row.seeds)}" if row.collapsed else "no"
+    return (name_of(method), *cells, latent, collapsed)
+
+
+def _baseline_cells(comparison: Comparison, key: str) -> tuple[str, ...]:
+    rmse, mmd = (_metric_cells(metric, 1) for metric in _metrics(comparison, key))
+    if key == "floor":  # no excess by definition, which is not the same as one that is unknown
+        rmse, mmd = (rmse[0], ""), (mmd[0], "")
+    return (name_of(key), *rmse, *mmd, "", "")
+
+
+def _metric_cells(metric: _Metric, wanted: int) -> tuple[str, str]:
+    above = MISSING if metric.excess is None else f"{metric.excess:.4f}"
+    return _spread(metric.summary, wanted), above
+
+
+def _spread(summary: Summary | None, wanted: int) -> str:
+    if summary is None:
+        return MISSING
+    std = "" if summary.std is None else f" ± {summary.std:.4f}"
+    return f"{summary.mean:.4f}{std}{_count(summary.values, wanted)}"
+
+
+def _apart(difference: Difference | None, wanted: int) -> tuple[str, str, str]:
+    if difference is None:
+        return MISSING, "", ""
+    mean = f"{difference.mean:+.4f}{_count(difference.values, wanted)}"
+    if difference.low is None or difference.high is None:
+        return mean, "", ""
+    interval = f"{difference.low:+.4f} to {difference.high:+.4f}"
+    return mean, interval, "" if difference.verdict is None else difference.verdict.value
+
+
+def _count(values: tuple[float, ...], wanted: int) -> str:
+    return "" if len(values) == wanted else f" (n = {len(values)})"
+
+
+def _csv_line(comparison: Comparison, key: str) -> list[object]:
+    row, metrics = comparison.scores.get(key), _metrics(comparison, key)
+    return [
+        key,
+        name_of(key),
+        0 if row is None else len(row.rmse.values),
+        *(cell for metric in metrics for cell in _csv_cells(metric)),
+        None if row is None else row.latent_std,
+        "" if row is None else " ".join(map(str, row.collapsed)),
+        "; ".join(run.reason for run in comparison.failed if run.method == key),
+    ]
+
+
+def _csv_cells(metric: _Metric) -> list[object]:
+    summary, difference = metric.summary, metric.difference
+    mean, std = (None, None) if summary is None else (summary.mean, summary.std)
+    if difference is None:
+        return [mean, std, metric.excess, None, None, None, None]
+    verdict = None if difference.verdict is None else difference.verdict.value
+    interval = [difference.mean, difference.low, difference.high]
+    return [mean, std, metric.excess, *interval, verdict]

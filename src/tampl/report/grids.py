@@ -1,0 +1,125 @@
+"""Tables of text in the forms that people use: Markdown, HTML, LaTeX, and CSV beside them."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+__all__ = ["MISSING", "Column", "Grid", "Line", "csv_text", "latex_text"]
+
+MISSING = "N/A"
+_LATEX_SPECIAL = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "²": "$^2$",
+        "±": r"$\pm$",
+        **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+    }
+)
+# The sign of a number, and not the hyphen of a name.
+_NEGATIVE = re.compile(r"(?<!\w)-(?=\d)")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's heading; a soft one holds what the column before it leads to."""
+
+    heading: str
+    soft: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of text cells.
+
+    Attributes:
+        cells: The texts, the first of them the line's name.
+        strong: Whether the line is what the table is about.
+        baseline: Whether it only puts the others in perspective.
+    """
+
+    cells: tuple[str, ...]
+    strong: bool = False
+    baseline: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Columns and lines; baselines come last."""
+
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+
+    def markdown(self) -> str:
+        """The table in GitHub's Markdown."""
+        rules = ["---", *["---:"] * (len(self.columns) - 1)]
+        texts = [_headings(self), rules, *(_markdown_cells(line) for line in self.lines)]
+        return "".join(f"| {' | '.join(cells)} |\n" for cells in texts)
+
+    def html(self) -> str:
+        """The table as an HTML element; lines have the classes `strong` and `baseline`."""
+        head = "".join(f'<th scope="col">{escape(text)}</th>' for text in _headings(self))
+        body = "".join(_html_line(line, self.columns) for line in self.lines)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def latex(self) -> str:
+        """The table as a LaTeX tabular with booktabs rules."""
+        alignment = "l" + "r" * (len(self.columns) - 1)
+        texts = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", _latex_cells(_headings(self))]
+        before: Line | None = None
+        for line in self.lines:
+            if before is None or (line.baseline and not before.baseline):
+                texts.append(r"\midrule")
+            texts.append(_latex_cells(line.cells))
+            before = line
+        return "\n".join([*texts, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def csv_text(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """CSV with all digits; what is None is N/A."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([MISSING if value is None else value for value in line] for line in lines)
+    return buffer.getvalue()
+
+
+def latex_text(text: str) -> str:
+    r"""Text as LaTeX prints it.
+
+    Example:
+        >>> print(latex_text("-0.5 & jld_2"))
+        $-$0.5 \& jld\_2
+    """
+    return _NEGATIVE.sub("$-$", text.translate(_LATEX_SPECIAL))
+
+
+def _headings(grid: Grid) -> list[str]:
+    return [column.heading for column in grid.columns]
+
+
+def _markdown_cells(line: Line) -> list[str]:
+    return [cell.replace("|", r"\|") for cell in line.cells]
+
+
+def _html_line(line: Line, columns: Sequence[Column]) -> str:
+    name, *others = line.cells
+    cells = "".join(
+        f"<td{_html_class(soft=column.soft)}>{escape(cell)}</td>"
+        for cell, column in zip(others, columns[1:], strict=True)
+    )
+    group = _html_class(strong=line.strong, baseline=line.baseline)
+    return f'<tr{group}><th scope="row">{escape(name)}</th>{cells}</tr>'
+
+
+def _html_class(**marks: bool) -> str:
+    names = " ".join(name for name, on in marks.items() if on)
+    return f' class="{names}"' if names else ""
+
+
+def _latex_cells(cells: Iterable[str]) -> str:
+    return " & ".join(map(latex_text, cells)) + r" \\"
