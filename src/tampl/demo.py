@@ -12,8 +12,9 @@ from pathlib import Path
 from .compare import Compared, compare
 from .config import Recipe, read_recipe
 from .evaluate import Score
-from .methods.run import write_json
 from .pipeline import check_data, simulate
+from .records import strict_json
+from .report.runs import write_texts
 
 __all__ = ["Demo", "run_demo"]
 
@@ -50,7 +51,7 @@ def run_demo(out: str | Path, *, seed: int | None = None, recipe: Recipe | None 
     compared = compare(recipe, out, methods=SHOWN)
     scores = _single_scores(compared)
     plain = {name: asdict(score) for name, score in scores.items()}
-    write_json(out / "metrics.json", {"scores": plain})
+    write_texts(out, {"metrics.json": strict_json({"scores": plain}, indent=1) + "\n"})
     return Demo(compared, scores)
 
 

@@ -54,3 +54,11 @@ def test_joint_training_shrinks_the_latent_scale_and_a_penalty_keeps_it(bench):
         scales[name] = records[-1].latent.std_mean
     assert scales["jld-vic"] == pytest.approx(1, abs=0.3)
     assert scales["jld"] < 0.5
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name != "macro-only"])
+def test_one_seed_gives_every_method_the_same_encoder(bench, name):
+    """What a comparison pairs by seed: a decoder or another transition comes after."""
+    expected = bench.modules(METHODS["tampl"]).encoder.state_dict()
+    for key, value in bench.modules(METHODS[name]).encoder.state_dict().items():
+        assert torch.equal(value, expected[key])

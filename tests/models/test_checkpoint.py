@@ -77,7 +77,7 @@ def test_the_file_is_readable_by_hand(macro_model, saved):
     (length,) = struct.unpack("<Q", content[:8])
     header = json.loads(content[8 : 8 + length])
     metadata = json.loads(header.pop("__metadata__")["json"])
-    assert metadata["format"] == "tampl-model-1"
+    assert metadata["format"] == "tampl-model-2"
     assert metadata["description"]["system"] == "sirs"
     weights = macro_model.state_dict()
     assert header.keys() == weights.keys()
@@ -117,7 +117,7 @@ def test_a_pickle_is_refused(tmp_path):
 def test_foreign_tensors_are_refused(tmp_path):
     path = tmp_path / "model.safetensors"
     save_file({"weight": torch.zeros(3)}, path)
-    refuses(path, "has format None, not 'tampl-model-1'")
+    refuses(path, "has format None, not 'tampl-model-2'")
 
 
 @pytest.mark.parametrize("header", ["{", "[]", "3", "null", '"text"'])
@@ -129,7 +129,7 @@ def test_a_header_that_is_no_table_is_refused(tmp_path, header):
 
 def test_another_format_is_refused(saved):
     rewrite(saved, header={"format": "tampl-model-99"})
-    refuses(saved, "has format 'tampl-model-99', not 'tampl-model-1'.*this version of tampl")
+    refuses(saved, "has format 'tampl-model-99', not 'tampl-model-2'.*this version of tampl")
 
 
 def test_a_file_with_nothing_but_statistics_is_refused(saved):

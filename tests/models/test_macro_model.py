@@ -103,9 +103,8 @@ def test_statistics_are_a_copy_in_double_precision(macro_model, small_sirs):
 
 
 def test_modules_take_others_that_no_model_keeps(macro_model, small_sirs):
-    modules = Modules.build(
-        macro_model.spec, small_sirs.description, decoder=torch.nn.Linear(2, 2)
-    )
+    modules = Modules.build(macro_model.spec, small_sirs.description)
+    modules.add({"decoder": torch.nn.Linear(2, 2)})
     assert modules.get_submodule("decoder").in_features == 2
     model = MacroModel(
         small_sirs.description,

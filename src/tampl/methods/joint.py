@@ -42,8 +42,11 @@ class Jld(Method):
     penalty: AnyPenalty | None = None
 
     def modules(self, spec: ModelSpec, description: Description) -> Modules:
-        others = self.penalty.modules(spec, description) if self.penalty is not None else {}
-        return Modules.build(spec, description, **others)
+        built = Modules.build(spec, description)
+        if self.penalty is not None:
+            # After the others, so that one seed gives every method the same start.
+            built.add(self.penalty.modules(spec, description))
+        return built
 
     def turns(self, training: TrainingSpec) -> tuple[Turn, ...]:
         others = self.penalty.moves if self.penalty is not None else ()
@@ -62,7 +65,9 @@ class Jld(Method):
     ) -> Mapping[str, Tensor]:
         draws = dict(modules.transition.draw(count, generator))
         if self.penalty is not None:
-            draws |= self.penalty.draw(modules, count, generator)
+            further = self.penalty.draw(modules, count, generator)
+            assert not draws.keys() & further.keys(), "a penalty's draws have names of their own"
+            draws |= further
         return draws
 
     def _loss(self, modules: Modules, batch: Batch) -> Losses:

@@ -97,8 +97,9 @@ def has_collapsed(scales: Sequence[LatentScale]) -> bool:
     """Whether the latent scale has collapsed by the last of some epochs.
 
     Either the scale is small and the transition's loss exceeds the latent variance, in two epochs
-    in a row: what is left of the latent state is less than what cannot be predicted of it. Or the
-    scale is a small fraction of what it once was.
+    in a row. The lowest loss of a flow falls as the scale and the variance as its square, because
+    the base noise keeps its size: the latent state is then small beside that noise. Or the scale
+    is a small fraction of what it once was.
     """
     shrunken = scales[-1].std_mean < COLLAPSED * max(scale.std_mean for scale in scales)
     lost = [

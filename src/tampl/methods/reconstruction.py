@@ -56,7 +56,9 @@ class TwoStageRecon(Method):
     """An autoencoder first, then readout and transition on its frozen latent states."""
 
     def modules(self, spec: ModelSpec, description: Description) -> Modules:
-        return Modules.build(spec, description, decoder=build_decoder(spec, description))
+        built = Modules.build(spec, description)
+        built.add({"decoder": build_decoder(spec, description)})
+        return built
 
     def turns(self, training: TrainingSpec) -> tuple[Turn, ...]:
         autoencoder = Stage(

@@ -81,7 +81,7 @@ class LiteralTampl(Method):
 
     def modules(self, spec: ModelSpec, description: Description) -> Modules:
         built = Modules.build(spec, description)
-        built.add_module("target", deepcopy(built.encoder))
+        built.add({"target": deepcopy(built.encoder)})
         return built
 
     def turns(self, training: TrainingSpec) -> tuple[Turn, ...]:

@@ -9,7 +9,7 @@ A model without an encoder starts from z_0 = y_0, standardised, instead.
 The readout speaks standardised macrostates; the model returns physical units.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -31,36 +31,31 @@ class Modules(nn.Module):
         encoder: E, network input (B, ...) to z (B, d).
         transition: T.
         readout: R, z (B, d) to the standardised macrostate (B, m).
-        others: Further modules, e.g. a decoder.
     """
 
     def __init__(
-        self,
-        spec: ModelSpec,
-        *,
-        encoder: nn.Module,
-        transition: Transition,
-        readout: nn.Module,
-        **others: nn.Module,
+        self, spec: ModelSpec, *, encoder: nn.Module, transition: Transition, readout: nn.Module
     ) -> None:
         super().__init__()
         self.spec = spec
         self.encoder = encoder
         self.transition = transition
         self.readout = readout
-        for name, module in others.items():
-            self.add_module(name, module)
 
     @classmethod
-    def build(cls, spec: ModelSpec, description: Description, **others: nn.Module) -> "Modules":
+    def build(cls, spec: ModelSpec, description: Description) -> "Modules":
         """Builds E, T and R with fresh weights for a system's microstates and observables."""
         return cls(
             spec,
             encoder=spec.encoder.build(description.microstate, spec.latent_dim),
             transition=spec.transition.build(spec.latent_dim),
             readout=spec.readout.build(spec.latent_dim, len(description.observables)),
-            **others,
         )
+
+    def add(self, others: Mapping[str, nn.Module]) -> None:
+        """Adds modules that no model keeps, e.g. a decoder, by name."""
+        for name, module in others.items():
+            self.add_module(name, module)
 
 
 class MacroModel(nn.Module):

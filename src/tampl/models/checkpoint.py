@@ -25,7 +25,7 @@ from .spec import ModelSpec
 
 __all__ = ["load_model", "load_tensors", "save_model", "save_tensors"]
 
-FORMAT = "tampl-model-1"
+FORMAT = "tampl-model-2"
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
