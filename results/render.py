@@ -1,21 +1,22 @@
-"""Makes README's table of results from the records in this folder.
+"""Makes the tables of README.md and docs/results.md from the records in this folder.
 
-python results/render.py           # writes the block between the marks in README.md
-python results/render.py --check   # exit code 1 if README.md says something else
+python results/render.py           # writes the blocks between the marks
+python results/render.py --check   # exit code 1 if a page says something else
 """
 
 import json
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 from tampl.report.names import name_of
 
 RESULTS = Path(__file__).parent
-README = RESULTS.parent / "README.md"
+ROOT = RESULTS.parent
 MARKS = ("<!-- results:begin -->\n", "<!-- results:end -->")
-ROWS = ("tampl", "floor", "mean_trajectory", "pair", "mean_field")
+
+Record = Mapping[str, Any]
 
 
 def load(name: str) -> dict[str, Any]:
@@ -23,64 +24,187 @@ def load(name: str) -> dict[str, Any]:
     return json.loads((RESULTS / name).read_text())
 
 
-def spread(values: list[float | None]) -> str:
-    """Mean and sample standard deviation, or the value that all have."""
-    known = [value for value in values if value is not None]
-    if not known:
+def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A Markdown table, numbers to the right."""
+    rule = ["---", *["---:"] * (len(header) - 1)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *lines))
+
+
+def spread(summary: Record | None) -> str:
+    """Mean and sample standard deviation, or the one value."""
+    if summary is None:
         return "N/A"
-    if len(set(known)) == 1:
-        return f"{known[0]:.4f}"
-    return f"{mean(known):.4f} +- {stdev(known):.4f}"
+    if summary["std"] is None:
+        return f"{summary['mean']:.4f}"
+    return f"{summary['mean']:.4f} ± {summary['std']:.4f}"
 
 
-def render() -> str:
-    """The block of README between its marks."""
-    demo, full = load("demo.json"), load("sirs-tampl-42.json")
-    speed, cache = load("sirs_simulation.json"), load("latent_cache.json")
-    seeds = [run for run in demo["runs"] if run["data_seed"] == 0]
+def interval(difference: Record | None) -> str:
+    """A paired difference with its interval and verdict."""
+    if difference is None:
+        return "N/A"
+    low, high = difference["low"], difference["high"]
+    return f"{difference['mean']:+.4f} ({low:+.4f} to {high:+.4f}), {difference['verdict']}"
+
+
+def machine(record: Record) -> str:
+    """Where a record was made."""
+    device = record["provenance"]["device"]
+    return f"{record['provenance']['cpu']}" if device == "cpu" else f"one {device}"
+
+
+def scores_table(record: Record) -> str:
+    """All rows of a comparison."""
+    lines = []
+    for key, row in record["scores"].items():
+        scale = "" if row["latent_std"] is None else f"{row['latent_std']:.2f}"
+        collapsed = f"{len(row['collapsed'])} of {len(row['seeds'])}" if row["seeds"] else ""
+        lines.append([name_of(key), spread(row["rmse"]), spread(row["mmd"]), scale, collapsed])
+    return table(["", "RMSE", "MMD²", "latent std", "collapsed"], lines)
+
+
+def paired_table(record: Record) -> str:
+    """Differences to TAMPL."""
     lines = [
-        f"Lattice SIRS: RMSE of the forecast mean and squared MMD of the marginals, on "
-        f"standardised observables. Left the demo's 32 x 32 lattice, mean and standard deviation "
-        f"over {len(seeds)} training seeds; right the paper's 100 x 100 lattice, one seed, "
-        f"trained on one {full['provenance']['device']}.",
-        "",
-        "| | RMSE, 32 x 32 | MMD² | RMSE, 100 x 100 | MMD² |",
-        "|---|---:|---:|---:|---:|",
+        [name_of(key), interval(pair["rmse"]), interval(pair["mmd"])]
+        for key, pair in record["paired"].items()
     ]
-    for row in ROWS:
-        scores = [run["scores"][row] for run in seeds]
-        columns = [spread([score[key] for score in scores]) for key in ("rmse", "mmd")]
-        columns += [spread([full["scores"][row][key]]) for key in ("rmse", "mmd")]
-        lines.append(f"| {name_of(row)} | {' | '.join(columns)} |")
+    return table(["method minus TAMPL", "RMSE", "MMD²"], lines)
+
+
+def sweep_table(record: Record) -> str:
+    """One line for each value."""
+    lines = [
+        [
+            f"{row['value']}",
+            spread(row["validation"]),
+            spread(row["rmse"]),
+            spread(row["mmd"]),
+            spread(row["latent_std"]),
+        ]
+        for row in record["rows"]
+    ]
+    key = record["key"].rpartition(".")[2]
+    header = [f"{name_of(record['method'])}, `{key}`", "validation RMSE", "RMSE", "MMD²"]
+    return table([*header, "latent std"], lines)
+
+
+def tuning_table(record: Record) -> str:
+    """The values that were tried, the chosen one in bold."""
+    lines = []
+    for name, axis in record["axes"].items():
+        best = min(axis["trials"], key=lambda trial: trial["validation"])
+        tried = [
+            f"**{trial['value']:g}: {trial['validation']:.3f}**"
+            if trial is best
+            else f"{trial['value']:g}: {trial['validation']:.3f}"
+            for trial in axis["trials"]
+        ]
+        lines.append([name_of(name), f"`{axis['key']}`", ", ".join(tried)])
+    return table(["method", "setting", "value: validation RMSE"], lines)
+
+
+def render_readme() -> str:
+    """README's block."""
+    mini, full, seeds = (
+        load(f"{name}.json") for name in ("compare-sirs-mini", "sirs-tampl-42", "seeds-sirs-mini")
+    )
+    speed, cache = load("sirs_simulation.json"), load("latent_cache.json")
+    lines = []
+    for key, row in mini["scores"].items():
+        ours = full["scores"].get(key, {})
+        column = [f"{ours[name]:.4f}" if ours.get(name) else "" for name in ("rmse", "mmd")]
+        lines.append([name_of(key), spread(row["rmse"]), spread(row["mmd"]), *column])
     ratios = [
-        run["scores"]["tampl"]["rmse"]
-        / min(run["scores"][other]["rmse"] for other in ("pair", "mean_field", "mean_trajectory"))
-        for run in demo["runs"]
+        run["scores"]["tampl"]["rmse"] / run["scores"]["mean_trajectory"]["rmse"]
+        for run in seeds["runs"]
     ]
-    lines += [
-        "",
-        f"Over {len(ratios)} demos with different training and data seeds, TAMPL's RMSE was "
-        f"{min(ratios):.2f} to {max(ratios):.2f} of the best of closures and mean trajectory. "
-        f"The transition's weights are averaged over the last steps (the recipes' "
-        f"`training.transition.average`).",
-        "",
-        f"One trajectory of the paper's size takes {speed['milliseconds_per_trajectory']:.1f} ms "
-        f"on one core ({speed['provenance']['cpu']}). A cached epoch takes {cache['ratio']:.2f} "
-        f"of the time of a literal Algorithm 1 epoch on two cores of that machine.",
-        "",
-    ]
-    return "\n".join(lines)
+    return "\n".join(
+        [
+            f"Lattice SIRS: RMSE of the forecast mean and squared MMD of the marginals, on "
+            f"standardised observables. Left all methods on the demo's 32 x 32 lattice, mean and "
+            f"sample standard deviation over {len(mini['seeds'])} training seeds; right TAMPL on "
+            f"the paper's 100 x 100 lattice, one seed. Trained on {machine(full)}.",
+            "",
+            table(["", "RMSE, 32 x 32", "MMD²", "RMSE, 100 x 100", "MMD²"], lines),
+            "",
+            f"Over {len(ratios)} trainings on the small lattice with different training and data "
+            f"seeds, TAMPL's RMSE was {min(ratios):.2f} to {max(ratios):.2f} of the mean training "
+            f"trajectory's. Differences paired by seed, sweeps and what was tuned: "
+            f"[docs/results.md](docs/results.md).",
+            "",
+            f"One trajectory of the paper's size takes {speed['milliseconds_per_trajectory']:.1f} "
+            f"ms on one core ({speed['provenance']['cpu']}). A cached epoch takes "
+            f"{cache['ratio']:.2f} of the time of a literal Algorithm 1 epoch on two cores of that "
+            f"machine.",
+            "",
+        ]
+    )
+
+
+def render_results() -> str:
+    """The block of docs/results.md."""
+    mini, cpu = load("compare-sirs-mini.json"), load("compare-sirs-mini-cpu.json")
+    jld, dimension = load("sweep-sirs-mini-jld.json"), load("sweep-sirs-mini-latent_dim.json")
+    tuning = load("tuning.json")
+    return "\n".join(
+        [
+            "## Small lattice (`recipes/sirs-mini.toml`)",
+            "",
+            f"Training seeds {', '.join(map(str, mini['seeds']))}, on {machine(mini)}. "
+            f"`results/compare-sirs-mini.json`.",
+            "",
+            scores_table(mini),
+            "",
+            "Differences paired by seed, with the 95 % interval of Student's t:",
+            "",
+            paired_table(mini),
+            "",
+            f"All nine methods with seed {cpu['seeds'][0]} on two cores ({machine(cpu)}) took "
+            f"{cpu['seconds'] / 60:.0f} minutes, simulation and evaluation included: TAMPL "
+            f"{cpu['scores']['tampl']['rmse']['mean']:.4f}, JLD "
+            f"{cpu['scores']['jld']['rmse']['mean']:.4f}. `results/compare-sirs-mini-cpu.json`.",
+            "",
+            "### Weight of JLD's transition loss",
+            "",
+            sweep_table(jld),
+            "",
+            "### Latent dimension of TAMPL",
+            "",
+            sweep_table(dimension),
+            "",
+            "### Weights of the penalties",
+            "",
+            f"Chosen on validation data with seed {tuning['seed']} and {tuning['epochs']} epochs, "
+            f"a third of the recipe's. VICReg's covariance weight is a 25th of its variance "
+            f"weight, as in its paper. `results/tuning.json`.",
+            "",
+            tuning_table(tuning),
+            "",
+        ]
+    )
+
+
+PAGES: Mapping[Path, Callable[[], str]] = {
+    ROOT / "README.md": render_readme,
+    ROOT / "docs" / "results.md": render_results,
+}
+
+
+def filled(text: str, block: str) -> str:
+    """A page with its block replaced."""
+    before, rest = text.split(MARKS[0])
+    _, after = rest.split(MARKS[1])
+    return f"{before}{MARKS[0]}{block}{MARKS[1]}{after}"
 
 
 def main() -> int:
-    """Writes the block, or compares it."""
-    text = README.read_text()
-    before, rest = text.split(MARKS[0])
-    _, after = rest.split(MARKS[1])
-    wanted = f"{before}{MARKS[0]}{render()}{MARKS[1]}{after}"
+    """Writes the blocks, or compares them."""
+    wanted = {page: filled(page.read_text(), render()) for page, render in PAGES.items()}
     if "--check" in sys.argv:
-        return int(wanted != text)
-    README.write_text(wanted)
+        return int(any(page.read_text() != text for page, text in wanted.items()))
+    for page, text in wanted.items():
+        page.write_text(text)
     return 0
 
 

@@ -108,7 +108,9 @@ def test_rows_hold_the_runs(swept):
 def test_files(swept):
     found, out = swept
     record = json.loads((out / "sweep.json").read_text())
+    origin = {key: record.pop(key) for key in ("recipe", "data", "provenance")}
     assert record == json.loads(json.dumps(found.as_dict()))
+    assert origin["recipe"] == "tiny" and origin["provenance"]["command"]
     assert (out / "sweep.md").read_text().startswith("| JLD, methods.jld.lambda_tr |")
     assert {path.name for path in (out / "figures").iterdir()} == {"sweep.png", "sweep.pdf"}
 

@@ -287,7 +287,7 @@ def sweep(
         device=device,
     )
     if as_json:
-        _show(swept.as_dict(), as_json)
+        print((out / "sweep.json").read_text(encoding="utf-8"), end="")
     else:
         print((out / "sweep.md").read_text(encoding="utf-8"))
     _say_unfinished(swept.waiting)

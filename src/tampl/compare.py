@@ -107,7 +107,12 @@ def _write(
     recipe: Recipe,
     store: Store,
 ) -> Compared:
-    record = {"recipe": recipe.name, "data": store.manifest.identity, **comparison.as_dict()}
+    record = {
+        "recipe": recipe.name,
+        "data": store.manifest.identity,
+        **comparison.as_dict(),
+        "provenance": records[0].provenance if records else None,
+    }
     write_comparison(
         comparison,
         records,

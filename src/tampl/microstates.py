@@ -86,7 +86,8 @@ class Lattice(_Kind):
     def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
         # Comparing bytes makes the channels without the int64 detour of torch's one_hot.
         states = torch.arange(self.states, dtype=torch.uint8, device=stored.device)
-        return (stored.unsqueeze(-3) == states[:, None, None]).to(dtype)
+        # Channels last in memory, as a GPU's convolutions read them.
+        return (stored.unsqueeze(-1) == states).to(dtype).movedim(-1, -3)
 
 
 class Vector(_Kind):

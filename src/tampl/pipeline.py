@@ -38,6 +38,7 @@ __all__ = [
     "is_evaluated",
     "make_trainer",
     "read_history",
+    "read_provenance",
     "read_records",
     "report_runs",
     "run_identity",
@@ -264,6 +265,11 @@ def read_records(runs: Sequence[AnyPath]) -> list[RunRecord]:
 def read_history(run: AnyPath) -> list[dict[str, Any]]:
     """The log of a run, one record per epoch."""
     return _read_json(RunFolder(Path(run)).history, "run `tampl train` on it again")
+
+
+def read_provenance(run: AnyPath) -> dict[str, Any]:
+    """Hardware, versions, commit and command that a run began with."""
+    return _read_json(RunFolder(Path(run)).provenance, "train again in a new folder")
 
 
 def is_evaluated(run: AnyPath, store: Store) -> bool:

@@ -19,7 +19,7 @@ from .config import Recipe
 from .errors import InputError
 from .evaluate.health import best_validation, find_collapse, latent_std
 from .evaluate.sweeps import FailedValue, Sweep, SweptRun, sweep_rows
-from .pipeline import read_history, read_records
+from .pipeline import read_history, read_provenance, read_records
 from .report.sweeps import write_sweep
 
 __all__ = ["Axis", "parse_setting", "sweep"]
@@ -122,7 +122,10 @@ def sweep(
         rows=sweep_rows(axis.values, _swept_runs(by_value, test=test)),
         failed=_failures(by_value),
     )
-    write_sweep(found, out)
+    done = [outcome.plan.folder for outcome in outcomes if outcome.done]
+    origin = {"recipe": recipe.name, "data": campaign.store.manifest.identity}
+    provenance = read_provenance(done[0]) if done else None
+    write_sweep(found, out, record={**origin, **found.as_dict(), "provenance": provenance})
     return found
 
 

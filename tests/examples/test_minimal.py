@@ -78,23 +78,17 @@ def page(minimal, modules):
 
 def page_batches(trainer, stage):
     """The library's batches of a stage in the one-page form, from the same streams."""
-    trainer._cache = torch.zeros(len(trainer.frames), 1)
     wanted = trainer.schedule[0][stage]
     return [
         (
             trainer.frames.x(index),
             trainer.frames.y(index),
             trainer.frames.x(index + 1),
-            batch.noise["s"],
-            batch.noise["epsilon"],
+            noise["s"],
+            noise["epsilon"],
         )
-        for index, batch in batches_with_index(trainer, wanted)
+        for index, noise in trainer._batches(wanted)
     ]
-
-
-def batches_with_index(trainer, stage):
-    trainer._cache = torch.arange(len(trainer.frames))[:, None]
-    return [(batch["z_next"][:, 0] - 1, batch) for batch, _ in trainer._batches(stage)]
 
 
 def test_losses_agree(minimal, modules, page, frames):

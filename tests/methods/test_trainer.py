@@ -7,12 +7,16 @@ import torch
 
 from tampl.methods import METHODS, DivergenceError, LiteralTampl, Tampl
 from tampl.methods.base import Latents
-from tampl.methods.latents import LatentScale, encode_frames, has_collapsed, latent_scale
+from tampl.methods.latents import FrameEncoder, LatentScale, has_collapsed, latent_scale
 from tampl.models import DeterministicTransition
 
 
 def run(trainer, epochs):
     return [trainer.run_epoch() for _ in range(epochs)]
+
+
+def encode(trainer, bench):
+    return FrameEncoder(trainer.modules, bench.frames, batch_size=7)()
 
 
 def assert_same_bytes(ours, others):
@@ -49,7 +53,12 @@ def test_every_pair_is_seen_once_per_pass(bench):
     trainer = bench.trainer(Tampl())
     stage = trainer.schedule[0][0]
     trainer._cache = torch.arange(float(len(bench.frames)), dtype=torch.float64)[:, None]
-    seen = torch.cat([batch["z_next"][:, 0] for batch, _ in trainer._batches(stage)])
+    seen = torch.cat(
+        [
+            trainer._gather(stage.needs, index)["z_next"][:, 0]
+            for index, _ in trainer._batches(stage)
+        ]
+    )
     assert torch.equal(seen.sort().values, bench.frames.pairs.double() + 1)
 
 
@@ -98,7 +107,7 @@ def test_divergence_says_where(bench):
 def test_cache_is_the_encoding_of_the_final_encoder(bench):
     trainer = bench.trainer(Tampl())
     trainer.run_epoch()
-    expected = encode_frames(trainer.modules, bench.frames, batch_size=7)
+    expected = encode(trainer, bench)
     assert torch.equal(trainer._cache, expected)
 
 
@@ -126,7 +135,7 @@ def test_the_watch_sees_the_whole_data_evenly(bench):
     """Few pairs: all of them are watched, and the scale is that of their encodings."""
     trainer = bench.trainer(Tampl())
     record = trainer.run_epoch()
-    z = encode_frames(trainer.modules, bench.frames, batch_size=7, index=bench.frames.pairs)
+    z = encode(trainer, bench)[bench.frames.pairs]
     assert record.latent.std_mean == pytest.approx(z.std(dim=0, correction=0).mean().item())
 
 
@@ -193,7 +202,7 @@ def test_a_turn_closes_once_with_all_latents_of_the_averaged_encoder(bench):
     averaged = trainer.steppers["representation"].average
     for name, parameter in trainer.steppers["representation"].parameters.items():
         assert torch.equal(parameter, averaged[name])
-    z = encode_frames(trainer.modules, bench.frames, batch_size=7)
+    z = encode(trainer, bench)
     torch.testing.assert_close(latents.z, z[bench.frames.pairs])
     torch.testing.assert_close(latents.z_next, z[bench.frames.pairs + 1])
     trainer.run_epoch()

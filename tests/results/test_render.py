@@ -1,4 +1,4 @@
-"""README's numbers are those of the records, and each record says where it comes from."""
+"""The pages' numbers are those of the records, and each record says where it comes from."""
 
 import importlib.util
 import json
@@ -16,10 +16,13 @@ def load(name):
     return module
 
 
-def test_readme_agrees_with_the_records():
-    render = load("render")
-    block = render.README.read_text().split(render.MARKS[0])[1].split(render.MARKS[1])[0]
-    assert block == render.render(), "run `make results`"
+RENDER = load("render")
+
+
+@pytest.mark.parametrize("page", RENDER.PAGES, ids=lambda page: page.name)
+def test_pages_agree_with_the_records(page):
+    text = page.read_text()
+    assert text == RENDER.filled(text, RENDER.PAGES[page]()), "run `make results`"
 
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.name)

@@ -126,6 +126,8 @@ class Stage:
         draw: Draws the noise of a batch of a given size.
         optimiser: How the modules move.
         finish: Optional closing step, after every pass.
+        replays: Whether a GPU may record a step and replay it; not where the loss waits for the
+            device, as a matrix factorisation does.
     """
 
     name: str
@@ -135,6 +137,7 @@ class Stage:
     draw: Callable[[Modules, int, torch.Generator], Mapping[str, Tensor]]
     optimiser: OptimiserSpec
     finish: Callable[[Modules], None] | None = None
+    replays: bool = True
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ from torch import Tensor
 from ..data.frames import Frames
 from ..models import Modules, Transition
 from .base import Latents
+from .replay import Replay
 
-__all__ = ["LatentScale", "encode_frames", "has_collapsed", "latent_scale"]
+__all__ = ["FrameEncoder", "LatentScale", "has_collapsed", "latent_scale"]
 
 COLLAPSED = 0.1
 """A latent scale below this fraction of the largest it had has collapsed."""
@@ -30,16 +31,33 @@ SMALL = 0.5
 _TINY = torch.finfo(torch.float64).tiny
 
 
-@torch.no_grad()
-def encode_frames(
-    modules: Modules, frames: Frames, *, batch_size: int, index: Tensor | None = None
-) -> Tensor:
-    """Encodes frames (all of them by default) in evaluation mode, (n, d)."""
-    encoder, source = modules.encoder.eval(), modules.spec.encoder.reads
-    if index is None:
-        index = torch.arange(len(frames), device=frames.stored.device)
-    chunks = index.split(batch_size)
-    return torch.cat([encoder(frames.field(source, chunk)) for chunk in chunks])
+class FrameEncoder:
+    """Encodes frames with the encoder as it is, in evaluation mode.
+
+    Arguments:
+        modules: The modules; an encoder's weights may change between calls.
+        frames: The frames.
+        batch_size: How many are encoded at once.
+    """
+
+    def __init__(self, modules: Modules, frames: Frames, *, batch_size: int) -> None:
+        self.modules = modules
+        self.frames = frames
+        self.batch_size = batch_size
+        self._replay = Replay(self._encode, frames.stored.device)
+
+    @torch.no_grad()
+    def __call__(self, index: Tensor | None = None) -> Tensor:
+        """Latent states (n, d) of the frames at `index`, of all by default."""
+        if index is None:
+            index = torch.arange(len(self.frames), device=self.frames.stored.device)
+        self.modules.encoder.eval()
+        z = [self._replay(chunk)[0].clone() for chunk in index.split(self.batch_size)]
+        return torch.cat(z)
+
+    def _encode(self, index: Tensor) -> tuple[Tensor]:
+        source = self.modules.spec.encoder.reads
+        return (self.modules.encoder(self.frames.field(source, index)),)
 
 
 @dataclass(frozen=True)

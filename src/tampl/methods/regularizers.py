@@ -117,7 +117,7 @@ def epps_pulley(projections: Tensor) -> Tensor:
     """The statistic against N(0, 1) of each column of projections (N, S): (S,)."""
     t = torch.linspace(0, _LIMIT, _KNOTS, dtype=projections.dtype, device=projections.device)
     phase = projections.unsqueeze(-1) * t
-    count = sum_over_ranks(projections.new_tensor(float(len(projections))))
+    count = sum_over_ranks(projections.new_full((), len(projections)))
     real, imaginary = (
         sum_over_ranks(part.sum(dim=0)) / count for part in (phase.cos(), phase.sin())
     )
@@ -128,7 +128,7 @@ def epps_pulley(projections: Tensor) -> Tensor:
 
 def vicreg_terms(z: Tensor) -> tuple[Tensor, Tensor]:
     """The variance hinge v and the covariance penalty c of latent states (N, d)."""
-    count = sum_over_ranks(z.new_tensor(float(len(z))))
+    count = sum_over_ranks(z.new_full((), len(z)))
     centred = z - sum_over_ranks(z.sum(dim=0)) / count
     covariance = sum_over_ranks(centred.T @ centred) / (count - 1)
     std = (covariance.diagonal() + _VARIANCE_FLOOR).sqrt()

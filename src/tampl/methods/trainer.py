@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -22,8 +23,8 @@ from ..data.frames import Frames
 from ..errors import InputError
 from ..models import Modules, Transition
 from ..seeding import torch_generator
-from .base import FIELDS, Batch, Latents, Losses, Stage, TrainingSpec, Turn
-from .latents import LatentScale, encode_frames, latent_scale
+from .base import FIELDS, Batch, Latents, Stage, TrainingSpec, Turn
+from .latents import FrameEncoder, LatentScale, latent_scale
 from .stepper import Stepper, focus
 
 __all__ = ["DivergenceError", "EpochRecord", "Trainer"]
@@ -78,11 +79,18 @@ class Trainer:
         _refuse_bad_stages(turns, modules)
         steps_per_pass = -(-len(frames.pairs) // training.batch_size)
         self.steppers = {
-            stage.name: Stepper(stage, modules, steps_per_pass * turn.epochs)
+            stage.name: Stepper(
+                stage,
+                modules,
+                gather=partial(self._gather, stage.needs),
+                total_steps=steps_per_pass * turn.epochs,
+            )
             for turn in turns
             for stage in turn.stages
         }
+        self._encode = FrameEncoder(modules, frames, batch_size=training.batch_size)
         self._cache: Tensor | None = None
+        self._cache_is_valid = False
 
     def run_epoch(self) -> EpochRecord:
         """Runs the stages of the next epoch."""
@@ -102,12 +110,11 @@ class Trainer:
         focus(self.modules, stage.moves)
         stepper = self.steppers[stage.name]
         sums: dict[str, Tensor] = defaultdict(lambda: self.frames.macrostates.new_zeros(()))
-        for batch, count in self._batches(stage):
-            losses = stepper.step(batch)
-            for name, value in _named(losses):
-                sums[name] += count * value
+        for index, noise in self._batches(stage):
+            for name, value in stepper.step(index, noise).items():
+                sums[name] += len(index) * value
         if "encoder" in stage.moves:
-            self._cache = None
+            self._cache_is_valid = False
         if stage.finish is not None:
             stage.finish(self.modules)
         return self._means(stage, sums)
@@ -117,20 +124,27 @@ class Trainer:
         for stage in turn.stages:
             settled = self.steppers[stage.name].settle()
             if settled and "encoder" in stage.moves:
-                self._cache = None
+                self._cache_is_valid = False
         if turn.finish is not None:
             turn.finish(self.modules, self._latents(self.frames.pairs))
 
     def first_batch(self, stage: Stage) -> Batch:
         """The first batch that a stage would see now."""
         self._refresh(stage)
-        return next(self._batches(stage))[0]
+        index, noise = next(self._batches(stage))
+        return Batch(self._gather(stage.needs, index), noise)
 
     def _refresh(self, stage: Stage) -> None:
-        if stage.needs & {"z", "z_next"} and self._cache is None:
+        if self._cache_is_valid or not stage.needs & {"z", "z_next"}:
+            return
+        if self._cache is None:
             self._cache = self._encode()
+        else:
+            self._cache.copy_(self._encode())  # in place: a recorded step reads it where it is
+        self._cache_is_valid = True
 
-    def _batches(self, stage: Stage) -> Iterator[tuple[Batch, int]]:
+    def _batches(self, stage: Stage) -> Iterator[tuple[Tensor, Mapping[str, Tensor]]]:
+        """Indices and noise of the batches of a pass."""
         device = self.frames.stored.device
         address = ("train", self.epoch, stage.name)
         order = torch_generator(self.training.seed, *address, "order", device=device)
@@ -138,8 +152,10 @@ class Trainer:
         pairs = self.frames.pairs
         shuffled = pairs[torch.randperm(len(pairs), generator=order, device=device)]
         for index in shuffled.split(self.training.batch_size):
-            fields = {name: self._field(name, index) for name in stage.needs}
-            yield Batch(fields, stage.draw(self.modules, len(index), noise)), len(index)
+            yield index, stage.draw(self.modules, len(index), noise)
+
+    def _gather(self, needs: frozenset[str], index: Tensor) -> dict[str, Tensor]:
+        return {name: self._field(name, index) for name in sorted(needs)}
 
     def _field(self, name: str, index: Tensor) -> Tensor:
         source = name.removesuffix("_next")
@@ -151,13 +167,9 @@ class Trainer:
 
     def _latents(self, index: Tensor) -> Latents:
         """Latent states of pairs, from the cache where it is valid."""
-        if self._cache is not None:
+        if self._cache is not None and self._cache_is_valid:
             return Latents(self._cache[index], self._cache[index + 1])
         return Latents(self._encode(index), self._encode(index + 1))
-
-    def _encode(self, index: Tensor | None = None) -> Tensor:
-        batch_size = self.training.batch_size
-        return encode_frames(self.modules, self.frames, batch_size=batch_size, index=index)
 
     def _means(self, stage: Stage, sums: Mapping[str, Tensor]) -> dict[str, float]:
         # The only synchronisation of a pass: losses are summed on the device until here.
@@ -187,8 +199,9 @@ class Trainer:
         copy = deepcopy(self.modules).requires_grad_(False).eval()
         parameters = dict(copy.named_parameters())
         for stepper in self.steppers.values():
-            for name, value in stepper.average.items():
-                parameters[name].copy_(value)
+            if stepper.steps:
+                for name, value in stepper.average.items():
+                    parameters[name].copy_(value)
         return copy
 
     def tensors(self) -> dict[str, Tensor]:
@@ -201,7 +214,7 @@ class Trainer:
     def load(self, epoch: int, tensors: Mapping[str, Tensor]) -> None:
         """Takes up the state after `epoch` epochs that `tensors` gave."""
         self.epoch = epoch
-        self._cache = None
+        self._cache_is_valid = False
         self.modules.load_state_dict(_under("modules/", tensors))
         for name, stepper in self.steppers.items():
             stepper.load(_under(f"stages/{name}/", tensors))
@@ -218,11 +231,6 @@ def _refuse_bad_stages(turns: Sequence[Turn], modules: Modules) -> None:
             raise InputError(f"stage `{stage.name}` moves {stage.moves}; modules are {known}")
         if not stage.needs <= FIELDS:
             raise InputError(f"stage `{stage.name}` needs {set(stage.needs)}; have {set(FIELDS)}")
-
-
-def _named(losses: Losses) -> Iterator[tuple[str, Tensor]]:
-    yield "total", losses.total
-    yield from losses.parts.items()
 
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

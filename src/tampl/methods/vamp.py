@@ -51,6 +51,7 @@ class Vamp(Method):
             loss=self._score_loss,
             draw=lambda modules, count, generator: {},
             optimiser=training.averaged,
+            replays=False,
         )
         readout = Stage(
             name="readout",
@@ -73,7 +74,7 @@ class Vamp(Method):
 def vamp2_score(z: Tensor, z_next: Tensor, *, epsilon: float) -> Tensor:
     """The VAMP-2 score of latent pairs (n, d), in float64."""
     z, z_next = z.double(), z_next.double()
-    count = sum_over_ranks(z.new_tensor(float(len(z))))
+    count = sum_over_ranks(z.new_full((), len(z)))
     centred, centred_next = (v - sum_over_ranks(v.sum(dim=0)) / count for v in (z, z_next))
     c00, c0t, ctt = (
         sum_over_ranks(a.T @ b) / (count - 1)

@@ -6,6 +6,7 @@ encoder on vectors) is refused here, before anything is trained.
 
 from typing import Annotated, ClassVar, Literal
 
+import torch
 from pydantic import Field, PositiveInt
 from torch import nn
 
@@ -37,19 +38,30 @@ Source = Literal["x", "y"]
 
 
 class LatticeEncoderSpec(Record):
-    """Circular convolutions on the one-hot lattice."""
+    """Circular convolutions on the one-hot lattice.
+
+    Attributes:
+        widths: Channels after each convolution.
+        hidden: Hidden widths of the closing MLP.
+        precision: Of the convolutions on a GPU; a CPU has float32.
+    """
 
     name: Literal["lattice"]
     reads: ClassVar[Source] = "x"
     widths: Widths = Field((32, 64, 128, 128), min_length=1)
     hidden: Widths = (128,)
+    precision: Literal["float32", "bfloat16"] = "float32"
 
     def build(self, microstate: Microstate, latent_dim: int) -> nn.Module:
         """Builds the encoder for lattices of one number of states."""
         if not isinstance(microstate, Lattice):
             raise _mismatch(self.name, "lattice", microstate)
         return LatticeEncoder(
-            microstate.states, latent_dim, widths=self.widths, hidden=self.hidden
+            microstate.states,
+            latent_dim,
+            widths=self.widths,
+            hidden=self.hidden,
+            dtype={"float32": torch.float32, "bfloat16": torch.bfloat16}[self.precision],
         )
 
 

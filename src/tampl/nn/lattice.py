@@ -70,12 +70,20 @@ class LatticeEncoder(nn.Module):
         outputs: Size of the encoding.
         widths: Channels after each convolution; each halves the lattice.
         hidden: Hidden widths of the closing MLP.
+        dtype: Precision of the convolutions on a GPU; weights and MLP keep their own.
     """
 
     def __init__(
-        self, channels: int, outputs: int, *, widths: Sequence[int], hidden: Sequence[int]
+        self,
+        channels: int,
+        outputs: int,
+        *,
+        widths: Sequence[int],
+        hidden: Sequence[int],
+        dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()
+        self.dtype = dtype
         layers: list[nn.Module] = []
         for width, next_width in pairwise([channels, *widths]):
             layers += [CircularConv2d(width, next_width, stride=2), nn.SiLU()]
@@ -83,7 +91,15 @@ class LatticeEncoder(nn.Module):
         self.head = MLP(widths[-1], outputs, hidden=hidden)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.convolutions(x).mean(dim=(-2, -1)))
+        return self.head(self._field(x).mean(dim=(-2, -1)))
+
+    def _field(self, x: Tensor) -> Tensor:
+        if not (x.is_cuda and self.dtype == torch.bfloat16):
+            return self.convolutions(x)
+        from .lattice_triton import convolve  # Triton comes with torch for GPUs only
+
+        layers = [layer for layer in self.convolutions if isinstance(layer, CircularConv2d)]
+        return convolve(x, layers, self.dtype).to(x.dtype)
 
 
 class LatticeDecoder(nn.Module):

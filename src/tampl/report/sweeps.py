@@ -1,6 +1,8 @@
 """From the runs of a sweep to its table, figure and JSON."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ..evaluate.statistics import Summary
 from ..evaluate.sweeps import Sweep, SweepRow
@@ -14,8 +16,14 @@ __all__ = ["sweep_grid", "write_sweep"]
 _TEST_COLUMNS = (Column("test RMSE"), Column("test MMD²"))
 
 
-def write_sweep(sweep: Sweep, out: Path) -> None:
-    """Writes `sweep.json`, `sweep.md` and `figures/sweep.*`."""
+def write_sweep(sweep: Sweep, out: Path, *, record: Mapping[str, Any]) -> None:
+    """Writes `sweep.json`, `sweep.md` and `figures/sweep.*`.
+
+    Arguments:
+        sweep: The numbers.
+        out: The folder.
+        record: The sweep as plain data with where it comes from, for `sweep.json`.
+    """
     from .figures import sensitivity
 
     out.mkdir(parents=True, exist_ok=True)
@@ -23,7 +31,7 @@ def write_sweep(sweep: Sweep, out: Path) -> None:
     write_texts(
         out,
         {
-            "sweep.json": strict_json(sweep.as_dict(), indent=1) + "\n",
+            "sweep.json": strict_json(record, indent=1) + "\n",
             "sweep.md": "\n".join([sweep_grid(sweep).markdown(), *lines, ""]),
         },
     )
