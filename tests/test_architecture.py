@@ -36,9 +36,10 @@ LAYERS = (
     ("report",),
     ("config",),
     ("pipeline",),
+    ("ledger",),
     ("campaign",),
-    ("compare", "sweep"),
-    ("demo", "studio", "cli"),
+    ("compare", "sweep", "profile"),
+    ("demo", "linear_cli", "studio", "cli"),
 )
 HEIGHTS = {name: height for height, names in enumerate(LAYERS) for name in names}
 

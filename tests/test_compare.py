@@ -301,3 +301,29 @@ def test_a_spent_budget_is_no_error(compared, tmp_path):
     assert outcome.json["waiting"] == [{"method": "tampl", "seed": 42}]
     (line,) = outcome.err.splitlines()
     assert "the same command goes on" in line
+
+
+def test_runs_side_by_side_are_the_runs_one_by_one(recipe, compared, tmp_path):
+    """Two processes at once, one thread each as here: the same bytes."""
+    side = compare(recipe, tmp_path, methods=METHODS_COMPARED, seeds=SEEDS, side_by_side=2)
+    assert side.comparison == compared.comparison
+    for method in METHODS_COMPARED:
+        best = [
+            (out / "runs" / f"{method}-1" / "best.safetensors").read_bytes()
+            for out in (compared.out, tmp_path)
+        ]
+        assert best[0] == best[1]
+
+
+def test_the_ledger_says_how_far_every_run_is(compared):
+    ledger = json.loads((compared.out / "plan.json").read_text())
+    assert len(ledger) == len(METHODS_COMPARED) * len(SEEDS)
+    assert {entry["state"] for entry in ledger} == {"done"}
+    by_method = {entry["method"]: entry for entry in ledger}
+    assert by_method["vamp"]["total_epochs"] == 2 * by_method["tampl"]["total_epochs"]
+    assert all(entry["estimated_s"] == pytest.approx(entry["seconds"]) for entry in ledger)
+
+
+def test_no_run_at_once_is_refused(recipe, tmp_path):
+    with pytest.raises(InputError, match="`side_by_side` is 0"):
+        compare(recipe, tmp_path, side_by_side=0)

@@ -24,6 +24,7 @@ __all__ = [
     "report",
     "sweep",
     "systems",
+    "theory",
 ]
 
 

@@ -2,24 +2,30 @@
 
 A campaign has a folder with `data/`, unless its data lie elsewhere, and `runs/`, one folder each.
 It can be stopped at any time: a run that is done is kept, one that was interrupted is taken up.
+Where one run does not fill the machine, several are made side by side, each in a process of its
+own. How far every run is stands in `plan.json`, written anew after each.
 """
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
+
+import torch
 
 from .config import Recipe
 from .data import Store
 from .data.store import MANIFEST
 from .errors import InputError
 from .evaluate.suite import refuse_other_system
+from .ledger import Entry, read_entry, write_ledger
 from .methods import DivergenceError
-from .methods.run import RunFolder
+from .methods.engine.run import RunFolder
 from .pipeline import (
     evaluate_run,
     is_evaluated,
-    read_history,
     refuse_absent_device,
     run_identity,
     simulate,
@@ -52,14 +58,18 @@ class RunPlan:
         return self.recipe.training.seed
 
     @property
+    def entry(self) -> Entry:
+        """How far the run is."""
+        turns = self.recipe.method(self.method).turns(self.recipe.training)
+        system = self.recipe.system.description.system
+        origin = {"system": system, "method": self.method, "seed": self.seed}
+        total = sum(turn.epochs for turn in turns)
+        return read_entry(self.folder, origin, total_epochs=total)
+
+    @property
     def is_trained(self) -> bool:
         """Whether the run has gone through all its epochs and nothing of it is lost."""
-        folder = RunFolder(self.folder)
-        if not all(path.is_file() for path in (folder.best, folder.last, folder.history)):
-            return False
-        # The last model is written before the log, so a kill in between leaves it alone.
-        turns = self.recipe.method(self.method).turns(self.recipe.training)
-        return len(read_history(self.folder)) == sum(turn.epochs for turn in turns)
+        return self.entry.state in ("trained", "done")
 
     def refuse_unbuildable(self) -> None:
         """Refuses a model that lacks what the method is built from."""
@@ -94,13 +104,17 @@ class Campaign:
         device: Where to train and evaluate.
         deadline: Time on `time.monotonic`'s clock after which no more work is begun.
         test: Whether to score the runs on the test split.
+        side_by_side: How many runs are made at once.
+        ledger: Where the ledger is written.
     """
 
     plans: tuple[RunPlan, ...]
     store: Store
+    ledger: Path
     device: str = "cpu"
     deadline: float | None = None
     test: bool = True
+    side_by_side: int = 1
 
     @classmethod
     def prepare(
@@ -112,6 +126,7 @@ class Campaign:
         budget_s: float | None = None,
         device: str = "cpu",
         test: bool = True,
+        side_by_side: int = 1,
     ) -> "Campaign":
         """Refuses what can never work, then makes the data where they are absent.
 
@@ -122,37 +137,77 @@ class Campaign:
             budget_s: Seconds until the deadline, from now; None for no deadline.
             device: Where to train and evaluate.
             test: Whether to score the runs on the test split.
+            side_by_side: How many runs are made at once.
         """
         deadline = _deadline_after(budget_s)
         refuse_absent_device(device)
+        if side_by_side < 1:
+            raise InputError(f"`side_by_side` is {side_by_side}; it must be at least 1")
         for plan in plans:
             plan.refuse_unbuildable()
         store = make_data(plans[0].recipe, out, data)
         for plan in plans:
             plan.refuse_other_run(store)
-        return cls(tuple(plans), store, device=device, deadline=deadline, test=test)
+        return cls(
+            tuple(plans),
+            store,
+            out / "plan.json",
+            device=device,
+            deadline=deadline,
+            test=test,
+            side_by_side=side_by_side,
+        )
 
     def run(self) -> list[Outcome]:
         """Carries out the plans; a training that diverges does not stop the others."""
-        return list(self._outcomes())
+        found: dict[Path, Outcome] = {}
+        self._write_ledger(found)
+        for outcome in self._one_by_one() if self.side_by_side == 1 else self._at_once():
+            found[outcome.plan.folder] = outcome
+            self._write_ledger(found)
+        return [found[plan.folder] for plan in self.plans]
 
-    def _outcomes(self) -> Iterator[Outcome]:
-        for number, plan in enumerate(self.plans, start=1):
-            try:
-                yield Outcome(plan, self._finish(plan, f"run {number} of {len(self.plans)}"))
-            except DivergenceError as error:
-                yield Outcome(plan, False, str(error))
+    def finish(self, plan: RunPlan) -> Outcome:
+        """Does what is missing of a run, until the deadline."""
+        try:
+            return Outcome(plan, self._is_finished(plan))
+        except DivergenceError as error:
+            return Outcome(plan, False, str(error))
 
-    def _finish(self, plan: RunPlan, place: str) -> bool:
-        """Does what is missing of a run, until the deadline; returns whether it is all there."""
+    def _one_by_one(self) -> Iterator[Outcome]:
+        return (self.finish(plan) for plan in self.plans)
+
+    def _at_once(self) -> Iterator[Outcome]:
+        context = get_context("spawn")  # a forked process cannot use the parent's GPU
+        threads = max(1, torch.get_num_threads() // self.side_by_side)
+        with ProcessPoolExecutor(
+            self.side_by_side, context, torch.set_num_threads, (threads,)
+        ) as pool:
+            apart = replace(self, side_by_side=1)
+            for done in as_completed([pool.submit(apart.finish, plan) for plan in self.plans]):
+                yield done.result()
+
+    def _is_finished(self, plan: RunPlan) -> bool:
         trained = plan.is_trained
         scored = not self.test or (trained and is_evaluated(plan.folder, self.store))
         if trained and scored:
             return True
         if self._is_over:
             return False
+        place = f"run {self.plans.index(plan) + 1} of {len(self.plans)}"
         say(f"{place}: {name_of(plan.method)}, seed {plan.seed}, in {plan.folder}")
         return (trained or self._train(plan)) and (scored or self._score(plan))
+
+    def _write_ledger(self, found: Mapping[Path, Outcome]) -> None:
+        failed = {folder for folder, outcome in found.items() if outcome.failure is not None}
+        entries = [plan.entry for plan in self.plans]
+        write_ledger(
+            [
+                replace(entry, state="failed") if plan.folder in failed else entry
+                for plan, entry in zip(self.plans, entries, strict=True)
+            ],
+            self.ledger,
+        )
 
     def _train(self, plan: RunPlan) -> bool:
         history = train(

@@ -4,6 +4,7 @@ Results go to standard output (`--json` for machines), progress to standard erro
 done, 2 is wrong input with one line that says what to do, 1 is a bug of ours.
 """
 
+import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -14,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from .errors import InputError
+from .linear_cli import app as linear
 from .memory import keep_freed_memory
 from .progress import say
 from .records import strict_json
@@ -27,6 +29,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
+
+app.add_typer(linear, name="linear")
 
 RecipeFile = Annotated[Path, typer.Argument(help="Recipe, a TOML file.")]
 RunDir = Annotated[Path, typer.Argument(help="Folder of a run.")]
@@ -43,6 +47,7 @@ OwnData = Annotated[
 Budget = Annotated[
     float | None, typer.Option("--budget-s", help="Seconds after which no more work is begun.")
 ]
+SideBySide = Annotated[int, typer.Option(help="Runs made at once, each in a process of its own.")]
 
 # typer may carry its own copy of click; its public exception leads to the base in either case.
 UsageError: Any = typer.BadParameter.__base__
@@ -153,12 +158,21 @@ def train(
     method: Annotated[str, typer.Option(help="Name of the method.")] = "tampl",
     seed: Seed = None,
     device: Device = "cpu",
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Time an epoch instead; nothing is saved.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Trains a model, or goes on with an interrupted training."""
     from . import pipeline
     from .config import read_recipe
 
+    if profile:
+        from .profile import profile_training
+
+        chosen = read_recipe(recipe).with_seed(seed)
+        _show(asdict(profile_training(chosen, data, method=method, device=device)), as_json)
+        return
     history = pipeline.train(
         read_recipe(recipe).with_seed(seed), data, out, method=method, device=device
     )
@@ -224,6 +238,36 @@ def report(
 
 
 @app.command()
+def record(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of evaluated runs.")],
+    out: Annotated[Path, typer.Option(help="Folder of an experiment, such as results/sirs.")],
+    as_json: Json = False,
+) -> None:
+    """Keeps evaluated runs as small files: scores, recipe, curves and provenance."""
+    from . import pipeline
+
+    kept = pipeline.record_runs(runs, out)
+    _show({"kept": [str(path) for path in kept]}, as_json)
+
+
+@app.command()
+def results(
+    folder: Annotated[Path, typer.Argument(help="Folder of experiments.")] = Path("results"),
+    as_json: Json = False,
+) -> None:
+    """Prints every measured score: methods, floor, closures and mean trajectory."""
+    from . import pipeline
+    from .report.comparison_tables import comparison_grid
+
+    found = pipeline.read_results(folder)
+    if as_json:
+        _show({name: comparison.as_dict()["scores"] for name, comparison in found.items()}, True)
+        return
+    for name, comparison in found.items():
+        print(f"{name}\n\n{comparison_grid(comparison).markdown()}")
+
+
+@app.command()
 def compare(
     recipe: RecipeFile,
     out: Annotated[Path, typer.Option(help="Folder for data, runs, table and page.")],
@@ -232,6 +276,7 @@ def compare(
     data: OwnData = None,
     budget_s: Budget = None,
     device: Device = "cpu",
+    side_by_side: SideBySide = 1,
     as_json: Json = False,
 ) -> None:
     """Compares methods over seeds: trains and evaluates what is missing, prints the table."""
@@ -246,6 +291,7 @@ def compare(
         data=data,
         budget_s=budget_s,
         device=device,
+        side_by_side=side_by_side,
     )
     if as_json:
         _show(compared.record, as_json)
@@ -266,6 +312,7 @@ def sweep(
     data: OwnData = None,
     budget_s: Budget = None,
     device: Device = "cpu",
+    side_by_side: SideBySide = 1,
     as_json: Json = False,
 ) -> None:
     """Varies one setting of a method: errors and latent scale for each value."""
@@ -285,9 +332,10 @@ def sweep(
         test=test,
         budget_s=budget_s,
         device=device,
+        side_by_side=side_by_side,
     )
     if as_json:
-        print((out / "sweep.json").read_text(encoding="utf-8"), end="")
+        _show(json.loads((out / "sweep.json").read_text(encoding="utf-8")), as_json)
     else:
         print((out / "sweep.md").read_text(encoding="utf-8"))
     _say_unfinished(swept.waiting)

@@ -18,11 +18,10 @@ from .campaign import Campaign, Outcome, RunPlan, choose_seeds
 from .config import Recipe, find_system
 from .data import Store
 from .errors import InputError
-from .evaluate.comparison import Comparison, FailedRun, RunScore, compare_scores
-from .evaluate.health import find_collapse, latent_std
+from .evaluate.comparison import Comparison, FailedRun
 from .evaluate.snapshots import Snapshots, take_snapshots
 from .pipeline import data_facts, read_records
-from .report.comparisons import shown_case, write_comparison
+from .report.comparisons import compare_runs, shown_case, write_comparison
 from .report.runs import RunRecord
 
 __all__ = ["Compared", "compare"]
@@ -62,6 +61,7 @@ def compare(
     data: str | Path | None = None,
     budget_s: float | None = None,
     device: str = "cpu",
+    side_by_side: int = 1,
 ) -> Compared:
     """Trains and evaluates what is missing, and writes table and page of what is there.
 
@@ -73,6 +73,7 @@ def compare(
         data: A store; `out`/data by default. It is made where it is absent.
         budget_s: Seconds after which no more work is begun; None for no limit.
         device: Where to train and evaluate.
+        side_by_side: How many runs are made at once, each in a process of its own.
 
     Example:
         recipe = read_recipe("recipes/sirs-mini.toml")
@@ -86,16 +87,12 @@ def compare(
         for seed in seeds
         for method in methods
     ]
-    campaign = Campaign.prepare(plans, out, data=data, budget_s=budget_s, device=device)
+    campaign = Campaign.prepare(
+        plans, out, data=data, budget_s=budget_s, device=device, side_by_side=side_by_side
+    )
     outcomes = campaign.run()
     records = read_records([outcome.plan.folder for outcome in outcomes if outcome.done])
-    comparison = compare_scores(
-        [_run_score(record) for record in records],
-        records[0].baselines if records else {},
-        methods=methods,
-        seeds=seeds,
-        failed=_failures(outcomes),
-    )
+    comparison = compare_runs(records, methods=methods, seeds=seeds, failed=_failures(outcomes))
     return _write(comparison, records, out, recipe=recipe, store=campaign.store)
 
 
@@ -112,6 +109,8 @@ def _write(
         "data": store.manifest.identity,
         **comparison.as_dict(),
         "provenance": records[0].provenance if records else None,
+        "commits": sorted({str(run.provenance["commit"]) for run in records}),
+        "devices": sorted({str(run.provenance["device"]) for run in records}),
     }
     write_comparison(
         comparison,
@@ -140,16 +139,6 @@ def _choose_methods(recipe: Recipe, methods: Sequence[str] | None) -> list[str]:
     if len(set(methods)) < len(methods):
         raise InputError(f"`methods` is {', '.join(methods)}; give each method once")
     return list(methods)
-
-
-def _run_score(run: RunRecord) -> RunScore:
-    return RunScore(
-        method=run.method,
-        seed=run.seed,
-        score=run.scores[run.method],
-        latent_std=latent_std(run.history),
-        collapsed=find_collapse(run.history) is not None,
-    )
 
 
 def _failures(outcomes: Sequence[Outcome]) -> list[FailedRun]:

@@ -20,12 +20,16 @@ from .data import CheckReport, Normalization, Store, check_store, generate
 from .data.frames import Frames
 from .errors import InputError
 from .evaluate import Cases, Score
+from .evaluate.comparison import Comparison
 from .evaluate.suite import evaluate_model, refuse_other_system, rollout_rmse
 from .forecast import Forecast, forecast
 from .methods import Method, Trainer
-from .methods.run import History, RunFolder, fit, write_json
+from .methods.engine.run import History, RunFolder, fit, write_json
 from .models import MacroModel, load_model
 from .provenance import provenance
+from .report.archive import load_runs, save_run
+from .report.comparisons import compare_runs
+from .report.names import in_reading_order
 from .report.runs import RunRecord, write_report
 from .seeding import ambient_seed
 
@@ -40,6 +44,8 @@ __all__ = [
     "read_history",
     "read_provenance",
     "read_records",
+    "read_results",
+    "record_runs",
     "report_runs",
     "run_identity",
     "simulate",
@@ -260,6 +266,30 @@ def read_records(runs: Sequence[AnyPath]) -> list[RunRecord]:
         )
         for run, evaluation, name in zip(opened, evaluations, _names(opened), strict=True)
     ]
+
+
+def record_runs(runs: Sequence[AnyPath], out: AnyPath) -> list[Path]:
+    """Keeps evaluated runs in a folder of measured results, without their weights."""
+    data = [_read_evaluation(Run.open(run))["data"] for run in runs]
+    records = read_records(runs)
+    return [save_run(run, Path(out), data=data[0]) for run in records]
+
+
+def read_results(folder: AnyPath) -> dict[str, Comparison]:
+    """Every measured score, by experiment: the folders of `folder` that keep runs.
+
+    Arguments:
+        folder: Where experiments lie, such as `results`.
+    """
+    if not Path(folder).is_dir():
+        raise InputError(f"{folder} does not exist; give a folder of measured results")
+    kept = {path.name: load_runs(path) for path in sorted(Path(folder).iterdir()) if path.is_dir()}
+    return {name: _compare_kept(runs) for name, runs in kept.items() if runs}
+
+
+def _compare_kept(runs: Sequence[RunRecord]) -> Comparison:
+    methods, seeds = {run.method for run in runs}, {run.seed for run in runs}
+    return compare_runs(runs, methods=in_reading_order(methods), seeds=sorted(seeds))
 
 
 def read_history(run: AnyPath) -> list[dict[str, Any]]:

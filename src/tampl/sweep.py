@@ -95,6 +95,7 @@ def sweep(
     test: bool = True,
     budget_s: float | None = None,
     device: str = "cpu",
+    side_by_side: int = 1,
 ) -> Sweep:
     """Trains and evaluates what is missing, and writes table and figure of what is there.
 
@@ -107,11 +108,20 @@ def sweep(
         test: Whether to score on the test split; not where a setting is still to be chosen.
         budget_s: Seconds after which no more work is begun; None for no limit.
         device: Where to train and evaluate.
+        side_by_side: How many runs are made at once, each in a process of its own.
     """
     seeds, out = choose_seeds(recipe, seeds), Path(out)
     swept = [(value, seed) for seed in seeds for value in axis.values]
     plans = [_plan(recipe, axis, out, value=value, seed=seed) for value, seed in swept]
-    campaign = Campaign.prepare(plans, out, data=data, budget_s=budget_s, device=device, test=test)
+    campaign = Campaign.prepare(
+        plans,
+        out,
+        data=data,
+        budget_s=budget_s,
+        device=device,
+        test=test,
+        side_by_side=side_by_side,
+    )
     outcomes = campaign.run()
     by_value = list(zip([value for value, _ in swept], outcomes, strict=True))
     found = Sweep(

@@ -11,8 +11,8 @@ def gradients(bench, method, *, detach):
     """Encoder gradients of the joint loss, the next encoding detached or not."""
     modules = bench.modules(method)
     index = bench.frames.pairs[:9]
-    fields = {"x": bench.frames.x(index), "x_next": bench.frames.x(index + 1)}
-    fields["y"] = bench.frames.y(index)
+    both = torch.stack([index, index + 1], dim=1).flatten()
+    fields = {"x_window": bench.frames.x(both), "y": bench.frames.y(index)}
     stage = method.turns(bench.training())[0].stages[0]
     device = bench.frames.stored.device
     noise = stage.draw(modules, 9, torch.Generator(device).manual_seed(0))

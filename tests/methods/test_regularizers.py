@@ -108,6 +108,19 @@ def test_gradient_opens_a_small_scale(penalty):
     assert radial < 0
 
 
+@pytest.mark.parametrize("penalty", [Sig(), Vic()])
+def test_gradient_takes_correlations_away(penalty):
+    """Of two equal coordinates, descending the penalty lowers the correlation."""
+    a = normal(256, 2)
+    z = torch.cat([a, a + 0.1 * normal(256, 2, seed=1)], dim=1).requires_grad_()
+    value = penalise(penalty, z)
+    assert value > penalise(penalty, normal(256, LATENT_DIM, seed=2))
+    (gradient,) = torch.autograd.grad(value, z)
+    stepped = (z - 1e-2 * gradient / gradient.norm() * z.norm()).detach()
+    before, after = (torch.corrcoef(states.T)[0, 2] for states in (z.detach(), stepped))
+    assert after < before
+
+
 def value_and_gradient(z, weight):
     """Every batch statistic of an encoding z W, and the gradient with respect to W."""
     encoded = z @ weight

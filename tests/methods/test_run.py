@@ -9,7 +9,7 @@ import pytest
 
 from tampl.errors import InputError
 from tampl.methods import Jld, Tampl
-from tampl.methods.run import RunFolder, fit
+from tampl.methods.engine.run import RunFolder, fit
 from tampl.models import load_model
 
 

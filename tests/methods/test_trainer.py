@@ -7,7 +7,7 @@ import torch
 
 from tampl.methods import METHODS, DivergenceError, LiteralTampl, Tampl
 from tampl.methods.base import Latents
-from tampl.methods.latents import FrameEncoder, LatentScale, has_collapsed, latent_scale
+from tampl.methods.engine.latents import FrameEncoder, LatentScale, has_collapsed, latent_scale
 from tampl.models import DeterministicTransition
 
 
@@ -53,12 +53,8 @@ def test_every_pair_is_seen_once_per_pass(bench):
     trainer = bench.trainer(Tampl())
     stage = trainer.schedule[0][0]
     trainer._cache = torch.arange(float(len(bench.frames)), dtype=torch.float64)[:, None]
-    seen = torch.cat(
-        [
-            trainer._gather(stage.needs, index)["z_next"][:, 0]
-            for index, _ in trainer._batches(stage)
-        ]
-    )
+    batches = [trainer._gather(stage.needs, *drawn) for drawn in trainer._batches(stage)]
+    seen = torch.cat([batch["z_next"][:, 0] for batch in batches])
     assert torch.equal(seen.sort().values, bench.frames.pairs.double() + 1)
 
 

@@ -112,7 +112,7 @@ def test_convolution_and_its_gradients_are_torch_s(size, stride, dtype, device, 
     torch.testing.assert_close(*results, **tolerance)
 
 
-def test_second_derivatives_of_the_padding_are_right():
+def test_gradients_of_the_padding_are_finite_differences():
     x = torch.randn(1, 1, 3, 4, dtype=torch.float64, requires_grad=True)
     convolution = CircularConv2d(1, 2).double()
     assert torch.autograd.gradcheck(convolution, (x,))

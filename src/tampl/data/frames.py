@@ -25,12 +25,14 @@ class Frames:
         stored: Microstates in stored form, (n_frames, *shape).
         macrostates: Standardised macrostates, (n_frames, m).
         pairs: Index of the first frame of every pair, (n_pairs,).
+        length: Frames of a trajectory.
         microstate: The kind of microstate, which makes the network input.
     """
 
     stored: Tensor
     macrostates: Tensor
     pairs: Tensor
+    length: int
     microstate: Microstate
 
     @classmethod
@@ -59,6 +61,7 @@ class Frames:
             stored=torch.from_numpy(trajectories.microstates).flatten(0, 1).to(device),
             macrostates=y.flatten(0, 1).to(device, dtype),
             pairs=index[:, :-1].flatten(),
+            length=frames,
             microstate=microstate,
         )
 
@@ -72,6 +75,18 @@ class Frames:
     def y(self, index: Tensor) -> Tensor:
         """Standardised macrostates of the frames at `index`."""
         return self.macrostates[index]
+
+    def windows(self, size: int, offset: int) -> Tensor:
+        """Starts of windows of `size` frames that follow each other, sharing their end frames.
+
+        Arguments:
+            size: Frames in a window, at least two and at most those of a trajectory.
+            offset: First frame of the first window of each trajectory.
+        """
+        device = self.pairs.device
+        within = torch.arange(offset, self.length - size + 1, size - 1, device=device)
+        first = torch.arange(0, len(self), self.length, device=device)
+        return (first[:, None] + within).flatten()
 
     def field(self, name: str, index: Tensor) -> Tensor:
         """`x` or `y` of the frames at `index`, by name."""

@@ -4,8 +4,8 @@ r"""Means over training seeds, and differences paired by seed.
     mean d +- t_{0.975, n-1} s_d / sqrt(n),
 
 the last line being the 95 % interval of Student's t for the mean difference. Two methods that
-share a seed share the initial weights of what both have, so pairing takes out what these do to
-both. An interval that holds zero is a tie.
+share a seed start from the same encoder, so pairing takes out what that does to both. An interval
+that holds zero is a tie.
 """
 
 from collections.abc import Iterable, Mapping

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from .base import Batch, Latents, Losses, Method, OptimiserSpec, Stage, TrainingSpec, Turn
 from .check import check_method
+from .engine import DivergenceError, EpochRecord, Trainer
 from .joint import Jld
 from .macro import MacroOnly, NextMacro
 from .reconstruction import Recon, TwoStageRecon
 from .regularizers import Penalty, Sig, Vic
 from .tampl import LiteralTampl, Tampl
-from .trainer import DivergenceError, EpochRecord, Trainer
 from .vamp import Vamp
 
 __all__ = [

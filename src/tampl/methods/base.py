@@ -28,6 +28,7 @@ __all__ = [
     "Stage",
     "TrainingSpec",
     "Turn",
+    "current_loss",
 ]
 
 
@@ -57,6 +58,8 @@ class TrainingSpec(Record):
         seed: Governs initial weights, batch order and noise.
         epochs: Epochs of each of a method's turns.
         batch_size: Pairs in a batch.
+        window: Frames in a window; batches are made of windows, of one pair each by default.
+        fraction: Share of the windows that an epoch sees.
         representation: Optimiser of stages that move the encoder.
         transition: Optimiser of stages on a frozen representation.
         validate_every: Epochs between validations, in the second half of the training.
@@ -67,6 +70,8 @@ class TrainingSpec(Record):
     seed: NonNegativeInt = 42
     epochs: PositiveInt
     batch_size: PositiveInt = 512
+    window: int = Field(2, ge=2)
+    fraction: float = Field(1.0, gt=0, le=1)
     representation: OptimiserSpec = OptimiserSpec()
     transition: OptimiserSpec = OptimiserSpec()
     validate_every: PositiveInt = 5
@@ -83,8 +88,12 @@ class TrainingSpec(Record):
         return self.representation.model_copy(update={"average": self.transition.average})
 
 
-FIELDS = frozenset({"x", "x_next", "y", "y_next", "z", "z_next"})
-"""What a batch may hold: network input, standardised macrostates, cached latent states."""
+FIELDS = frozenset({"x", "x_next", "x_window", "y", "y_next", "z", "z_next"})
+"""What a batch may hold: network input, standardised macrostates, cached latent states.
+
+`x_window` is the network input of all frames of the batch's windows, for what encodes both ends
+of the pairs: `Batch.latents` splits the encodings.
+"""
 
 
 @dataclass(frozen=True)
@@ -94,20 +103,27 @@ class Batch:
     Attributes:
         fields: Tensors by name, of `FIELDS`.
         noise: What the stage drew for this batch.
+        window: Frames in a window.
     """
 
     fields: Mapping[str, Tensor]
     noise: Mapping[str, Tensor]
+    window: int = 2
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self.fields:
             raise KeyError(f"the batch has no `{name}`; add it to the stage's `needs`")
         return self.fields[name]
 
+    def latents(self, z_window: Tensor) -> "Latents":
+        """Both ends of the pairs from the encodings of `x_window`."""
+        windows = z_window.unflatten(0, (-1, self.window))
+        return Latents(windows[:, :-1].flatten(0, 1), windows[:, 1:].flatten(0, 1))
+
 
 @dataclass(frozen=True)
 class Losses:
-    """The loss to descend, and its parts before weighting for the log."""
+    """The loss to descend, and its parts for the log."""
 
     total: Tensor
     parts: Mapping[str, Tensor]
@@ -166,6 +182,11 @@ class Turn:
     stages: tuple[Stage, ...]
     epochs: int
     finish: Callable[[Modules, Latents], None] | None = None
+
+
+def current_loss(modules: Modules, z: Tensor, y: Tensor) -> Tensor:
+    """L_cur = E || R(z) - y ||^2, the sum over observables."""
+    return (modules.readout(z) - y).square().sum(dim=-1).mean()
 
 
 class Method(Record, ABC):

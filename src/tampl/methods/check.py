@@ -13,12 +13,15 @@ from ..data import Normalization, Store
 from ..data.frames import Frames
 from ..models import MacroModel, ModelSpec, check_model
 from ..seeding import ambient_seed
-from .base import Method, Stage, TrainingSpec
-from .trainer import Trainer
+from .base import Method, OptimiserSpec, Stage, TrainingSpec
+from .engine import Trainer
 
 __all__ = ["check_method"]
 
-_TRAINING = TrainingSpec(epochs=2, batch_size=8, seed=0)
+_AVERAGED = OptimiserSpec(average=0.9)
+_TRAINING = TrainingSpec(
+    epochs=2, batch_size=8, seed=0, representation=_AVERAGED, transition=_AVERAGED
+)
 
 
 def check_method(method: Method, spec: ModelSpec, store: Store) -> None:
@@ -84,16 +87,16 @@ def _check_losses(trainer: Trainer) -> None:
 
 
 def _check_bytes(method: Method, spec: ModelSpec, store: Store) -> Trainer:
-    whole, half, rest = (_trainer(method, spec, store) for _ in range(3))
-    while whole.epoch < len(whole.schedule):
+    whole, resumed = _trainer(method, spec, store), _trainer(method, spec, store)
+    for epoch in range(len(whole.schedule)):
         whole.run_epoch()
-    half.run_epoch()
-    rest.load(half.epoch, {name: value.clone() for name, value in half.tensors().items()})
-    while rest.epoch < len(rest.schedule):
-        rest.run_epoch()
-    ours, theirs = whole.tensors(), rest.tensors()
+        resumed.run_epoch()
+        state = {name: value.clone() for name, value in resumed.tensors().items()}
+        resumed = _trainer(method, spec, store)
+        resumed.load(epoch + 1, state)
+    ours, theirs = whole.tensors(), resumed.tensors()
     _require(
         all(torch.equal(ours[name], theirs[name]) for name in ours),
-        "a run that was interrupted after an epoch ends with the same bytes",
+        "a run that was interrupted after every epoch ends with the same bytes",
     )
     return whole

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ..models import ModelSpec, Modules
 from ..systems.base import Description
-from .base import Batch, Latents, Losses, Method, Stage, TrainingSpec, Turn
+from .base import Batch, Losses, Method, Stage, TrainingSpec, Turn, current_loss
 from .reconstruction import Recon
 from .regularizers import Sig, Vic
 
@@ -49,11 +49,14 @@ class Jld(Method):
         return built
 
     def turns(self, training: TrainingSpec) -> tuple[Turn, ...]:
-        others = self.penalty.moves if self.penalty is not None else ()
+        moves: tuple[str, ...]
+        moves, needs = ("encoder", "readout", "transition"), frozenset({"x_window", "y"})
+        if self.penalty is not None:
+            moves, needs = moves + self.penalty.moves, needs | self.penalty.needs
         stage = Stage(
             name="joint",
-            moves=("encoder", "readout", "transition", *others),
-            needs=frozenset({"x", "x_next", "y"}),
+            moves=moves,
+            needs=needs,
             loss=self._loss,
             draw=self._draw,
             optimiser=training.averaged,
@@ -71,9 +74,8 @@ class Jld(Method):
         return draws
 
     def _loss(self, modules: Modules, batch: Batch) -> Losses:
-        both = modules.encoder(torch.cat([batch["x"], batch["x_next"]]))
-        latents = Latents(*both.chunk(2))
-        current = (modules.readout(latents.z) - batch["y"]).square().sum(dim=-1).mean()
+        latents = batch.latents(modules.encoder(batch["x_window"]))
+        current = current_loss(modules, latents.z, batch["y"])
         transition = modules.transition.loss(latents.z, latents.z_next, batch.noise)
         parts = {"cur": current, "tr": transition}
         total = self.lambda_cur * current + self.lambda_tr * transition

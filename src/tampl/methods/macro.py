@@ -23,7 +23,7 @@ from ..models.spec import (
     MLPTransitionSpec,
 )
 from ..systems.base import Description
-from .base import Batch, Losses, Method, Stage, TrainingSpec, Turn
+from .base import Batch, Losses, Method, Stage, TrainingSpec, Turn, current_loss
 
 __all__ = ["MacroOnly", "NextMacro"]
 
@@ -85,8 +85,8 @@ class NextMacro(Method):
         z = modules.encoder(batch["x"])
         # A deterministic transition takes no noise: (B, 0).
         z_next = modules.transition(z, z[:, :0])
-        current = (modules.readout(z) - batch["y"]).square().sum(dim=-1).mean()
-        following = (modules.readout(z_next) - batch["y_next"]).square().sum(dim=-1).mean()
+        current = current_loss(modules, z, batch["y"])
+        following = current_loss(modules, z_next, batch["y_next"])
         total = self.lambda_cur * current + self.lambda_next * following
         return Losses(total, {"cur": current, "next": following})
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from ..errors import InputError
 from ..models import Decoder, ModelSpec, Modules
 from ..systems.base import Description
-from .base import Batch, Latents, Losses, Method, Stage, TrainingSpec, Turn
+from .base import Batch, Latents, Losses, Method, Stage, TrainingSpec, Turn, current_loss
 from .regularizers import Penalty
 
 __all__ = ["Recon", "TwoStageRecon"]
@@ -37,6 +37,7 @@ class Recon(Penalty):
     """
 
     moves: ClassVar[tuple[str, ...]] = ("decoder",)
+    needs: ClassVar[frozenset[str]] = frozenset({"x"})
     name: Literal["recon"] = "recon"
     weight: PositiveFloat = 1.0
 
@@ -96,7 +97,7 @@ def _reconstruction_loss(modules: Modules, batch: Batch) -> Losses:
 
 
 def _dynamics_loss(modules: Modules, batch: Batch) -> Losses:
-    current = (modules.readout(batch["z"]) - batch["y"]).square().sum(dim=-1).mean()
+    current = current_loss(modules, batch["z"], batch["y"])
     transition = modules.transition.loss(batch["z"], batch["z_next"], batch.noise)
     return Losses(current + transition, {"cur": current, "tr": transition})
 

@@ -40,9 +40,11 @@ class Penalty(Record, ABC):
 
     Attributes:
         moves: Names of the modules that only this term needs, which are trained with the others.
+        needs: Fields of a batch that only this term needs.
     """
 
-    moves: ClassVar[tuple[str, ...]]
+    moves: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def modules(self, spec: ModelSpec, description: Description) -> Mapping[str, nn.Module]:
@@ -67,7 +69,6 @@ class Sig(Penalty):
         slices: Number of random directions.
     """
 
-    moves: ClassVar[tuple[str, ...]] = ()
     name: Literal["sig"] = "sig"
     weight: PositiveFloat = 0.05
     slices: PositiveInt = 256
@@ -95,7 +96,6 @@ class Vic(Penalty):
         covariance: Weight of the squared covariances.
     """
 
-    moves: ClassVar[tuple[str, ...]] = ()
     name: Literal["vic"] = "vic"
     variance: NonNegativeFloat = 25.0
     covariance: NonNegativeFloat = 1.0
@@ -130,7 +130,7 @@ def vicreg_terms(z: Tensor) -> tuple[Tensor, Tensor]:
     """The variance hinge v and the covariance penalty c of latent states (N, d)."""
     count = sum_over_ranks(z.new_full((), len(z)))
     centred = z - sum_over_ranks(z.sum(dim=0)) / count
-    covariance = sum_over_ranks(centred.T @ centred) / (count - 1)
+    covariance = sum_over_ranks(centred.T @ centred) / (count - 1).clamp_min(1)
     std = (covariance.diagonal() + _VARIANCE_FLOOR).sqrt()
     off_diagonal = covariance - covariance.diagonal().diag()
     return (1 - std).clamp_min(0).mean(), off_diagonal.square().sum() / z.shape[1]

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from ..models import ModelSpec, Modules
 from ..systems.base import Description
-from .base import Batch, Losses, Method, Stage, TrainingSpec, Turn
+from .base import Batch, Losses, Method, Stage, TrainingSpec, Turn, current_loss
 
 __all__ = ["LiteralTampl", "Tampl"]
 
@@ -117,7 +117,7 @@ def representation_loss(
 ) -> Losses:
     """L_enc; the gradient reaches E through the condition z_t, not through the target z_next."""
     z = modules.encoder(batch["x"])
-    current = (modules.readout(z) - batch["y"]).square().sum(dim=-1).mean()
+    current = current_loss(modules, z, batch["y"])
     transition = modules.transition.loss(z, z_next, batch.noise)
     total = weights.lambda_cur * current + weights.lambda_tr * transition
     return Losses(total, {"cur": current, "tr": transition})

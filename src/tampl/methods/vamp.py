@@ -24,7 +24,7 @@ from torch import Tensor
 from ..models import DeterministicTransition, ModelSpec, Modules
 from ..models.spec import LinearTransitionSpec
 from ..systems.base import Description
-from .base import Batch, Latents, Losses, Method, Stage, TrainingSpec, Turn
+from .base import Batch, Latents, Losses, Method, Stage, TrainingSpec, Turn, current_loss
 from .regularizers import sum_over_ranks
 
 __all__ = ["Vamp", "fit_affine", "vamp2_score"]
@@ -47,7 +47,7 @@ class Vamp(Method):
         score = Stage(
             name="score",
             moves=("encoder",),
-            needs=frozenset({"x", "x_next"}),
+            needs=frozenset({"x_window"}),
             loss=self._score_loss,
             draw=lambda modules, count, generator: {},
             optimiser=training.averaged,
@@ -65,10 +65,10 @@ class Vamp(Method):
         return Turn((score,), epochs, finish=_fit_transition), Turn((readout,), epochs)
 
     def _score_loss(self, modules: Modules, batch: Batch) -> Losses:
-        z, z_next = modules.encoder(torch.cat([batch["x"], batch["x_next"]])).chunk(2)
-        score = vamp2_score(z, z_next, epsilon=self.epsilon)
+        latents = batch.latents(modules.encoder(batch["x_window"]))
+        score = vamp2_score(latents.z, latents.z_next, epsilon=self.epsilon)
         # What is missing to the highest score: the same gradient, and a loss that stays positive.
-        return Losses(1 + z.shape[1] - score, {"vamp2": score})
+        return Losses(1 + latents.z.shape[1] - score, {"vamp2": score})
 
 
 def vamp2_score(z: Tensor, z_next: Tensor, *, epsilon: float) -> Tensor:
@@ -77,7 +77,7 @@ def vamp2_score(z: Tensor, z_next: Tensor, *, epsilon: float) -> Tensor:
     count = sum_over_ranks(z.new_full((), len(z)))
     centred, centred_next = (v - sum_over_ranks(v.sum(dim=0)) / count for v in (z, z_next))
     c00, c0t, ctt = (
-        sum_over_ranks(a.T @ b) / (count - 1)
+        sum_over_ranks(a.T @ b) / (count - 1).clamp_min(1)
         for a, b in ((centred, centred), (centred, centred_next), (centred_next, centred_next))
     )
     ridge = epsilon * torch.eye(z.shape[1], dtype=z.dtype, device=z.device)
@@ -105,5 +105,5 @@ def _fit_transition(modules: Modules, latents: Latents) -> None:
 
 
 def _readout_loss(modules: Modules, batch: Batch) -> Losses:
-    current = (modules.readout(batch["z"]) - batch["y"]).square().sum(dim=-1).mean()
+    current = current_loss(modules, batch["z"], batch["y"])
     return Losses(current, {"cur": current})

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..evaluate.cases import Case, Cases
-from ..evaluate.comparison import ANCHOR, Comparison
+from ..evaluate.comparison import ANCHOR, Comparison, FailedRun, RunScore, compare_scores
+from ..evaluate.health import find_collapse, latent_std
 from ..evaluate.snapshots import Snapshots
 from ..records import strict_json
 from .comparison_tables import (
@@ -32,7 +33,7 @@ from .runs import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["shown_case", "write_comparison"]
+__all__ = ["compare_runs", "shown_case", "write_comparison"]
 
 SHOWN_LABEL = "K=4"
 """Family of the initial microstate in the paper's comparison figure."""
@@ -41,8 +42,30 @@ _NOTE = (
     f"A cell is the mean over training seeds with the sample standard deviation. Differences to "
     f"{name_of(ANCHOR)} are paired by seed, with a 95 % interval of Student's t for each by "
     f"itself; an interval that holds zero is a tie. Latent std is the spread of the latent "
-    f"coordinates of the best model."
+    f"coordinates in the best model's epoch, before weights are averaged."
 )
+
+
+def compare_runs(
+    runs: Sequence[RunRecord],
+    *,
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    failed: Sequence[FailedRun] = (),
+) -> Comparison:
+    """Compares evaluated runs of several methods and seeds."""
+    scores = [
+        RunScore(
+            method=run.method,
+            seed=run.seed,
+            score=run.scores[run.method],
+            latent_std=latent_std(run.history),
+            collapsed=find_collapse(run.history) is not None,
+        )
+        for run in runs
+    ]
+    baselines = runs[0].baselines if runs else {}
+    return compare_scores(scores, baselines, methods=methods, seeds=seeds, failed=failed)
 
 
 def shown_case(cases: Cases) -> Case:

@@ -1,6 +1,8 @@
 """What a reader calls things: the names behind the keys of scores and predictions."""
 
-__all__ = ["name_of"]
+from collections.abc import Iterable
+
+__all__ = ["in_reading_order", "name_of"]
 
 _NAMES = {
     "reference": "Simulation",
@@ -23,3 +25,14 @@ _NAMES = {
 def name_of(key: str) -> str:
     """The name a reader sees: "pair" is "Pair approximation"; an unknown key is itself."""
     return _NAMES.get(key, key)
+
+
+def in_reading_order(keys: Iterable[str]) -> list[str]:
+    """Keys in the order in which a table has them, those without a name last.
+
+    Example:
+        >>> in_reading_order({"own", "vamp", "tampl"})
+        ['tampl', 'vamp', 'own']
+    """
+    places = {key: place for place, key in enumerate(_NAMES)}
+    return sorted(keys, key=lambda key: (places.get(key, len(places)), key))

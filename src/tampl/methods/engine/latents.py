@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..data.frames import Frames
-from ..models import Modules, Transition
-from .base import Latents
+from ...data.frames import Frames
+from ...models import Modules, Transition
+from ..base import Latents
 from .replay import Replay
 
 __all__ = ["FrameEncoder", "LatentScale", "has_collapsed", "latent_scale"]

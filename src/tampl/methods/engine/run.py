@@ -22,12 +22,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..atomic import claimed, is_temporary, replacing, sweep
-from ..data.metadata import first_difference
-from ..errors import InputError
-from ..models import MacroModel, Modules, save_model
-from ..models.checkpoint import load_tensors, save_tensors
-from ..progress import bar, say
+from ...atomic import claimed, is_temporary, replacing, sweep
+from ...data.metadata import first_difference
+from ...errors import InputError
+from ...models import MacroModel, Modules, save_model
+from ...models.checkpoint import load_tensors, save_tensors
+from ...progress import bar, say
 from .latents import LatentScale, has_collapsed
 from .trainer import EpochRecord, Trainer
 

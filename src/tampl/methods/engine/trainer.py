@@ -1,10 +1,13 @@
 """The only training loop: runs the stages of a method, epoch by epoch.
 
 The latent cache follows from the weights: a stage that needs `z` or `z_next` finds the encodings
-of all frames by the encoder as it was when the stage began, and they stay valid until some stage
-has moved the encoder. Under TAMPL that is one sweep per epoch. The state at the end of an epoch is
-the weights, the optimisers and the epoch's number; batch order and noise are drawn from streams
-named by seed, epoch and stage, so a resumed run repeats an uninterrupted one.
+of its frames by the encoder as it was when the stage began, and they stay valid until some stage
+has moved the encoder. Under TAMPL that is one sweep per epoch. Where an epoch sees a part of the
+frames, the next part begins with the first stage after the encoder has moved: under TAMPL one
+part serves a transition pass and the representation pass that follows, from one sweep. The state
+at the end of an epoch is the weights, the optimisers and the epoch's number; parts, batch order
+and noise are drawn from streams named by seed, epoch and stage, so a resumed run repeats an
+uninterrupted one.
 """
 
 import time
@@ -13,19 +16,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..data.frames import Frames
-from ..errors import InputError
-from ..models import Modules, Transition
-from ..seeding import torch_generator
-from .base import FIELDS, Batch, Latents, Stage, TrainingSpec, Turn
+from ...data.frames import Frames
+from ...errors import InputError
+from ...models import Modules, Transition
+from ...seeding import torch_generator
+from ..base import FIELDS, Batch, Latents, Stage, TrainingSpec, Turn
 from .latents import FrameEncoder, LatentScale, latent_scale
 from .stepper import Stepper, focus
+from .windows import Selection, refuse_long_windows, select, spans, steps_per_pass
 
 __all__ = ["DivergenceError", "EpochRecord", "Trainer"]
 
@@ -77,20 +81,21 @@ class Trainer:
         ends = accumulate(turn.epochs for turn in turns)
         self._closing = dict(zip(ends, turns, strict=True))
         _refuse_bad_stages(turns, modules)
-        steps_per_pass = -(-len(frames.pairs) // training.batch_size)
+        refuse_long_windows(frames, training)
+        steps = steps_per_pass(frames, training)
         self.steppers = {
             stage.name: Stepper(
                 stage,
                 modules,
                 gather=partial(self._gather, stage.needs),
-                total_steps=steps_per_pass * turn.epochs,
+                total_steps=steps * turn.epochs,
             )
             for turn in turns
             for stage in turn.stages
         }
         self._encode = FrameEncoder(modules, frames, batch_size=training.batch_size)
         self._cache: Tensor | None = None
-        self._cache_is_valid = False
+        self._cached: int | None = None
 
     def run_epoch(self) -> EpochRecord:
         """Runs the stages of the next epoch."""
@@ -108,72 +113,101 @@ class Trainer:
         """Runs one stage of the present epoch; returns its mean losses by part."""
         self._refresh(stage)
         focus(self.modules, stage.moves)
-        stepper = self.steppers[stage.name]
+        stepper, windows = self.steppers[stage.name], 0
         sums: dict[str, Tensor] = defaultdict(lambda: self.frames.macrostates.new_zeros(()))
-        for index, noise in self._batches(stage):
-            for name, value in stepper.step(index, noise).items():
-                sums[name] += len(index) * value
+        for starts, noise in self._batches(stage):
+            windows += len(starts)
+            for name, value in stepper.step(starts, noise).items():
+                sums[name] += len(starts) * value
         if "encoder" in stage.moves:
-            self._cache_is_valid = False
+            self._cached = None
         if stage.finish is not None:
             stage.finish(self.modules)
-        return self._means(stage, sums)
+        return self._means(stage, {name: value / windows for name, value in sums.items()})
 
     def _close(self, turn: Turn) -> None:
         """Ends a turn: what follows builds on averaged weights, of which the model is made."""
         for stage in turn.stages:
             settled = self.steppers[stage.name].settle()
             if settled and "encoder" in stage.moves:
-                self._cache_is_valid = False
+                self._cached = None
         if turn.finish is not None:
             turn.finish(self.modules, self._latents(self.frames.pairs))
 
     def first_batch(self, stage: Stage) -> Batch:
         """The first batch that a stage would see now."""
         self._refresh(stage)
-        index, noise = next(self._batches(stage))
-        return Batch(self._gather(stage.needs, index), noise)
+        return self._gather(stage.needs, *next(self._batches(stage)))
+
+    def _part(self, stage: Stage) -> int:
+        """Number of the part of the frames that a stage of the present epoch sees."""
+        before = takewhile(lambda each: each.name != stage.name, self.schedule[self.epoch])
+        return self.epoch + any("encoder" in each.moves for each in before)
+
+    def _selection(self, part: int) -> Selection:
+        # Windows of one pair, all of them, are the same in every part.
+        whole = self.training.fraction == 1 and self.training.window == 2
+        return select(self.frames, self.training, 0 if whole else part)
 
     def _refresh(self, stage: Stage) -> None:
-        if self._cache_is_valid or not stage.needs & {"z", "z_next"}:
+        part = 0 if self.training.fraction == 1 else self._part(stage)
+        if self._cached == part or not stage.needs & {"z", "z_next"}:
             return
         if self._cache is None:
-            self._cache = self._encode()
+            size = (len(self.frames), self.modules.spec.latent_dim)
+            self._cache = self.frames.macrostates.new_zeros(size)
+        # In place: a recorded step reads the cache where it is.
+        if self.training.fraction == 1:
+            self._cache.copy_(self._encode())
         else:
-            self._cache.copy_(self._encode())  # in place: a recorded step reads it where it is
-        self._cache_is_valid = True
+            selection = self._selection(part)
+            index = spans(selection.starts, selection.window).unique()
+            self._cache[index] = self._encode(index)
+        self._cached = part
 
     def _batches(self, stage: Stage) -> Iterator[tuple[Tensor, Mapping[str, Tensor]]]:
-        """Indices and noise of the batches of a pass."""
-        device = self.frames.stored.device
+        """Starts of windows and noise of the batches of a pass."""
+        device, seed = self.frames.stored.device, self.training.seed
         address = ("train", self.epoch, stage.name)
-        order = torch_generator(self.training.seed, *address, "order", device=device)
-        noise = torch_generator(self.training.seed, *address, "noise", device=device)
-        pairs = self.frames.pairs
-        shuffled = pairs[torch.randperm(len(pairs), generator=order, device=device)]
-        for index in shuffled.split(self.training.batch_size):
-            yield index, stage.draw(self.modules, len(index), noise)
+        order = torch_generator(seed, *address, "order", device=device)
+        noise = torch_generator(seed, *address, "noise", device=device)
+        selection = self._selection(self._part(stage))
+        for starts in selection.batches(self.training.batch_size, order):
+            pairs = len(starts) * (selection.window - 1)
+            yield starts, stage.draw(self.modules, pairs, noise)
 
-    def _gather(self, needs: frozenset[str], index: Tensor) -> dict[str, Tensor]:
-        return {name: self._field(name, index) for name in sorted(needs)}
-
-    def _field(self, name: str, index: Tensor) -> Tensor:
-        source = name.removesuffix("_next")
-        at = index if name == source else index + 1
-        if source == "z":
-            assert self._cache is not None
-            return self._cache[at]
-        return self.frames.field(source, at)
+    def _gather(self, needs: frozenset[str], starts: Tensor, noise: Mapping[str, Tensor]) -> Batch:
+        fields = {name: self._field(name, starts) for name in sorted(needs)}
+        return Batch(fields, noise, self.training.window)
 
     def _latents(self, index: Tensor) -> Latents:
-        """Latent states of pairs, from the cache where it is valid."""
-        if self._cache is not None and self._cache_is_valid:
-            return Latents(self._cache[index], self._cache[index + 1])
-        return Latents(self._encode(index), self._encode(index + 1))
+        """Finite latent states of pairs, from the cache where it holds all of them."""
+        whole = self.training.fraction == 1 and self._cached is not None
+        if self._cache is not None and whole:
+            latents = Latents(self._cache[index], self._cache[index + 1])
+        else:
+            latents = Latents(self._encode(index), self._encode(index + 1))
+        if not latents.both.isfinite().all():
+            raise DivergenceError(
+                f"training diverged in epoch {self.epoch}: the latent states are not finite; "
+                "lower the learning rate and train in a new folder"
+            )
+        return latents
 
-    def _means(self, stage: Stage, sums: Mapping[str, Tensor]) -> dict[str, float]:
+    def _field(self, name: str, starts: Tensor) -> Tensor:
+        window = self.training.window
+        if name == "x_window":
+            return self.frames.x(spans(starts, window))
+        source = name.removesuffix("_next")
+        index = spans(starts if name == source else starts + 1, window - 1)
+        if source == "z":
+            assert self._cache is not None
+            return self._cache[index]
+        return self.frames.field(source, index)
+
+    def _means(self, stage: Stage, losses: Mapping[str, Tensor]) -> dict[str, float]:
         # The only synchronisation of a pass: losses are summed on the device until here.
-        means = {name: value.item() / len(self.frames.pairs) for name, value in sums.items()}
+        means = {name: value.item() for name, value in losses.items()}
         if not all(torch.isfinite(torch.tensor(list(means.values())))):
             raise DivergenceError(
                 f"training diverged in the {stage.name} stage of epoch {self.epoch + 1}: the loss "
@@ -183,7 +217,8 @@ class Trainer:
 
     def _watch(self) -> LatentScale:
         pairs, device = self.frames.pairs, self.frames.stored.device
-        latents = self._latents(pairs[:: -(-len(pairs) // WATCHED_PAIRS)])
+        index = pairs[:: -(-len(pairs) // WATCHED_PAIRS)]
+        latents = self._latents(index)
         generator = torch_generator(self.training.seed, "watch", self.epoch, device=device)
         return latent_scale(self._fitted_transition(), latents, generator)
 
@@ -195,13 +230,14 @@ class Trainer:
         return self.modules.transition if moved or closed else None
 
     def averaged(self) -> Modules:
-        """A frozen copy of the modules, with averaged weights where a stage averages."""
+        """A frozen copy of the modules, with averaged weights where the turn averages."""
         copy = deepcopy(self.modules).requires_grad_(False).eval()
         parameters = dict(copy.named_parameters())
-        for stepper in self.steppers.values():
-            if stepper.steps:
-                for name, value in stepper.average.items():
-                    parameters[name].copy_(value)
+        # A turn that has ended left its averages in the modules, and may have gone on from there.
+        running = self.epoch > 0 and self.epoch not in self._closing
+        for stage in self.schedule[self.epoch - 1] if running else ():
+            for name, value in self.steppers[stage.name].average.items():
+                parameters[name].copy_(value)
         return copy
 
     def tensors(self) -> dict[str, Tensor]:
@@ -214,7 +250,7 @@ class Trainer:
     def load(self, epoch: int, tensors: Mapping[str, Tensor]) -> None:
         """Takes up the state after `epoch` epochs that `tensors` gave."""
         self.epoch = epoch
-        self._cache_is_valid = False
+        self._cached = None
         self.modules.load_state_dict(_under("modules/", tensors))
         for name, stepper in self.steppers.items():
             stepper.load(_under(f"stages/{name}/", tensors))

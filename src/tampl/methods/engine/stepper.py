@@ -1,6 +1,6 @@
 """Moving the modules of one stage: optimiser, schedule, clipping and weight average.
 
-A step is one function of the batch's indices and noise: it gathers the batch, descends the loss
+A step is one function of the batch's windows and noise: it gathers the batch, descends the loss
 and follows with the averaged weights. Rate and decay change from step to step and are tensors, so
 that a recorded step sees their present values.
 """
@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
-from ..models import Modules
-from .base import Batch, Stage
+from ...models import Modules
+from ..base import Batch, Stage
 from .replay import Replay
 
 __all__ = ["Stepper", "focus"]
 
-Gather = Callable[[Tensor], Mapping[str, Tensor]]
+Gather = Callable[[Tensor, Mapping[str, Tensor]], Batch]
 
 
 def focus(modules: Modules, moves: tuple[str, ...]) -> None:
@@ -33,7 +33,7 @@ class Stepper:
     Arguments:
         stage: The stage.
         modules: All modules of the run.
-        gather: Gives the stage's fields of the pairs at some indices.
+        gather: Gives a batch of the windows at some starts, with its noise.
         total_steps: Steps over the whole training, the length of the cosine schedule.
     """
 
@@ -65,8 +65,8 @@ class Stepper:
         self._noise_names: tuple[str, ...] = ()
         self._replay = Replay(self._descend, device, records=stage.replays)
 
-    def step(self, index: Tensor, noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """One descent step on the pairs at `index`; returns the losses before it, by name."""
+    def step(self, starts: Tensor, noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """One descent step on the windows at `starts`; returns the losses before it, by name."""
         if self.steps == 0:
             self._restart_average()
         self._rate.fill_(self.learning_rate)
@@ -74,12 +74,12 @@ class Stepper:
         steps = self.steps + 1
         self._decay.fill_(min(self.stage.optimiser.average, (1 + steps) / (10 + steps)))
         self._noise_names = tuple(noise)
-        values = self._replay(index, *noise.values())
+        values = self._replay(starts, *noise.values())
         self.steps = steps
         return dict(zip(self._names, values, strict=True))
 
-    def _descend(self, index: Tensor, *noise: Tensor) -> tuple[Tensor, ...]:
-        batch = Batch(self.gather(index), dict(zip(self._noise_names, noise, strict=True)))
+    def _descend(self, starts: Tensor, *noise: Tensor) -> tuple[Tensor, ...]:
+        batch = self.gather(starts, dict(zip(self._noise_names, noise, strict=True)))
         losses = self.stage.loss(self.modules, batch)
         self.optimiser.zero_grad()
         losses.total.backward()

@@ -1,0 +1,207 @@
+"""The commands `tampl linear`: the paper's controlled experiments, and certificates.
+
+Each runs one function of `tampl.theory`, prints its summary, and with `--out` writes the summary
+with its provenance as JSON and the figure as PNG and PDF.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .errors import InputError
+from .records import strict_json
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="The linear theory: controlled experiments, and certificates of a system of your own.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Out = Annotated[Path | None, typer.Option(help="Folder for the figure and the JSON file.")]
+Seeds = Annotated[str, typer.Option(help="Seeds, such as 0-4 or 0,3,7.")]
+Updates = Annotated[int, typer.Option(min=1, help="Updates of each method.")]
+LambdaCur = Annotated[float, typer.Option(help="Weight of the current loss.")]
+LambdaTr = Annotated[float, typer.Option(help="Weight of the transition loss.")]
+
+Summary = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What a command shows: a summary, the same as text, and a figure where there is one."""
+
+    name: str
+    summary: Summary
+    text: str
+    draw: "Callable[[], Figure] | None" = None
+
+    def show(self, out: Path | None, as_json: bool) -> None:
+        if out is not None:
+            self._write(out)
+        print(strict_json(self.summary) if as_json else self.text)
+
+    def _write(self, out: Path) -> None:
+        from .atomic import replacing
+        from .provenance import provenance
+        from .report.figures import save_figure
+
+        out.mkdir(parents=True, exist_ok=True)
+        record = {"result": self.summary, "provenance": provenance()}
+        with replacing(out / f"{self.name}.json") as temporary:
+            temporary.write_text(strict_json(record, indent=1) + "\n", encoding="utf-8")
+        if self.draw is not None:
+            save_figure(self.draw(), out / self.name)
+
+
+@app.command()
+def case1(
+    seeds: Seeds = "0-4", updates: Updates = 15_000, out: Out = None, as_json: Json = False
+) -> None:
+    """Case I: joint training shrinks the latent state and stops learning the transition."""
+    from .report.linear import case_text
+    from .theory.experiments import run_case1
+
+    found = run_case1(_parse_seeds(seeds), updates=updates)
+    summary = found.summary()
+    draw = _drawing("mechanism", found)
+    _Result("case1", summary, case_text(summary), draw).show(out, as_json)
+
+
+@app.command()
+def case2(
+    seeds: Seeds = "0-4", updates: Updates = 15_000, out: Out = None, as_json: Json = False
+) -> None:
+    """Case II: joint training keeps its scale and loses the task."""
+    from .report.linear import case_text, wrong_subspace_text
+    from .theory.experiments import run_case2
+
+    found = run_case2(_parse_seeds(seeds), updates=updates)
+    summary = found.summary()
+    text = case_text(summary) + wrong_subspace_text(summary["certificate"])
+    _Result("case2", summary, text, _drawing("mechanism", found)).show(out, as_json)
+
+
+@app.command()
+def local(
+    seeds: Seeds = "0-39",
+    rounds: Annotated[int, typer.Option(min=20, help="Rounds of each method.")] = 6_000,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Local convergence: certificates of an exact realisation, and both methods beside it."""
+    from .report.linear import local_text
+    from .theory.experiments import run_local
+
+    found = run_local(_parse_seeds(seeds), rounds=rounds)
+    summary = found.summary()
+    draw = _drawing("local_test", found)
+    _Result("local", summary, local_text(summary), draw).show(out, as_json)
+
+
+@app.command()
+def collapse(
+    seeds: Seeds = "0-23",
+    updates: Updates = 15_000,
+    step: Annotated[int, typer.Option(min=0, help="Rollout step whose error is shown.")] = 12,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Case I with many seeds: what shrinks under joint training, and what that costs."""
+    from .report.linear import collapse_text
+    from .theory.experiments import run_collapse
+
+    found = run_collapse(_parse_seeds(seeds), updates=updates, step=step)
+    summary = found.summary()
+    draw = _drawing("collapse", found)
+    _Result("collapse", summary, collapse_text(summary, step), draw).show(out, as_json)
+
+
+@app.command()
+def selection(
+    c: Annotated[float, typer.Option(help="Coefficient of the observable y = c u.")] = 1.0,
+    variance_u: Annotated[float, typer.Option(help="Variance of the task coordinate u.")] = 1.0,
+    variance_n: Annotated[float, typer.Option(help="Variance of the irrelevant n.")] = 4.0,
+    lambda_cur: LambdaCur = 1.0,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Theorem 1 in two dimensions: when reconstruction drives the task out of the latent state."""
+    from .report.linear import selection_text
+    from .theory.experiments import run_selection
+
+    found = run_selection(c, variance_u=variance_u, variance_n=variance_n, cur=lambda_cur)
+    summary = found.summary()
+    draw = _drawing("selection", found)
+    _Result("selection", summary, selection_text(summary), draw).show(out, as_json)
+
+
+@app.command()
+def certify(
+    file: Annotated[Path, typer.Argument(help="An .npz of A, C, Sigma and B, D, K; or d.")],
+    lambda_cur: LambdaCur = 1.0,
+    lambda_tr: LambdaTr = 1.0,
+    mu: Annotated[float, typer.Option(help="Step size of both blocks of a round.")] = 0.001,
+    encoder_steps: Annotated[int, typer.Option(help="N_E, steps of (B, D) in a round.")] = 1,
+    transition_steps: Annotated[int, typer.Option(help="N_T, steps of K in a round.")] = 1,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Accept a point that is no exact realisation.")
+    ] = False,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Certifies a system of your own: every certificate with its verdict in words."""
+    from .report.linear import certificates_text
+    from .theory.certificates.files import certify_file
+    from .theory.linear import Weights
+    from .theory.updates import Round
+
+    steps = Round(
+        encoder_steps=encoder_steps,
+        transition_steps=transition_steps,
+        mu_encoder=mu,
+        mu_transition=mu,
+    )
+    weights = Weights(cur=lambda_cur, tr=lambda_tr)
+    findings = certify_file(file, weights=weights, steps=steps, partial=partial)
+    summary = {
+        found.name.lower().replace(" ", "_"): {
+            "verdict": found.verdict,
+            "words": found.words,
+            "numbers": found.numbers,
+        }
+        for found in findings
+    }
+    _Result("certify", summary, certificates_text(summary)).show(out, as_json)
+
+
+def _drawing(figure: str, found: object) -> "Callable[[], Figure]":
+    """Draws a figure of `tampl.report.figures.theory` when it is asked for; Matplotlib is slow."""
+
+    def draw() -> "Figure":
+        from .report.figures import theory
+
+        return getattr(theory, figure)(found)
+
+    return draw
+
+
+def _parse_seeds(text: str) -> list[int]:
+    """Seeds and ranges of seeds, such as 0-4,7."""
+    seeds: list[int] = []
+    try:
+        for part in text.split(","):
+            first, _, last = part.partition("-")
+            seeds += range(int(first), int(last or first) + 1)
+    except ValueError as error:
+        raise InputError(f"`seeds` is {text!r}; give integers such as 0-4 or 0,3,7") from error
+    if not seeds:
+        raise InputError(f"`seeds` is {text!r}, which is empty; give a range such as 0-4")
+    return seeds

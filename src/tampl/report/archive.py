@@ -1,0 +1,89 @@
+"""Measured runs as small files that stay: everything about a run but its weights.
+
+    FOLDER/METHOD-SEED.json    scores, recipe, learning curves, wall time, provenance
+    FOLDER/METHOD-SEED.npz     the cases that figures show
+
+A folder is one experiment, such as `results/sirs`: what is in it was evaluated on the same data.
+From it alone tables, figures and pages can be made again.
+"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..evaluate.cases import Cases
+from ..evaluate.metrics import Score
+from ..records import strict_json
+from .runs import RunRecord, training_seconds, write_texts
+
+__all__ = ["load_runs", "save_run"]
+
+FORMAT = "tampl-run-1"
+
+
+def save_run(run: RunRecord, folder: Path, *, data: str) -> Path:
+    """Keeps a run in a folder; returns its JSON file.
+
+    Arguments:
+        run: The run.
+        folder: The experiment's folder; one that holds runs on other data is refused.
+        data: Identity of the data that the run was evaluated on.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in _files(folder):
+        if _read(path)["data"] != data:
+            raise InputError(f"{folder} holds runs that were evaluated on other data: {path.name}")
+    name = f"{run.method}-{run.seed}"
+    record = {
+        "format": FORMAT,
+        "system": run.recipe["system"]["name"],
+        "method": run.method,
+        "seed": run.seed,
+        "scores": {key: asdict(score) for key, score in run.scores.items()},
+        "seconds": training_seconds(run),
+        "microstate": run.kind,
+        "data": data,
+        "recipe": run.recipe,
+        "provenance": run.provenance,
+        "history": list(run.history),
+    }
+    run.cases.save(folder / f"{name}.npz")
+    write_texts(folder, {f"{name}.json": strict_json(record, indent=1) + "\n"})
+    return folder / f"{name}.json"
+
+
+def load_runs(folder: Path) -> list[RunRecord]:
+    """The runs that a folder keeps, in the order of their names."""
+    return [_load(path) for path in _files(folder)]
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.glob("*.json")) if _is_run(path)]
+
+
+def _is_run(path: Path) -> bool:
+    content = _read(path)
+    return isinstance(content, dict) and content.get("format") == FORMAT
+
+
+def _load(path: Path) -> RunRecord:
+    record = _read(path)
+    return RunRecord(
+        name=path.stem,
+        method=record["method"],
+        kind=record["microstate"],
+        recipe=record["recipe"],
+        scores={key: Score(**values) for key, values in record["scores"].items()},
+        cases=Cases.load(path.with_suffix(".npz")),
+        history=record["history"],
+        provenance=record["provenance"],
+    )
+
+
+def _read(path: Path) -> Any:  # noqa: ANN401
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path} is damaged ({error}); restore it or record again") from error

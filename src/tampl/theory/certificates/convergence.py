@@ -1,0 +1,226 @@
+r"""The sufficient condition for local convergence of TAMPL, with an explicit step bound.
+
+At an exact realisation theta = (B, D, K), D B = C and K B = B A, a perturbation v = (U, V, W)
+changes the residuals by P = D U + V B and Q = K U + W B - U A. In the product Frobenius norm let
+
+    R' v  = (sqrt(lambda_cur) P Sigma^{1/2}, sqrt(lambda_tr) Q Sigma^{1/2}),
+    G_E v = (2 (lambda_cur D^T P + lambda_tr K^T Q) Sigma, 2 lambda_cur P Sigma B^T, 0),
+    G_T v = (0, 0, 2 lambda_tr Q Sigma B^T).
+
+All three vanish on the changes of latent coordinates (Omega B, -D Omega, Omega K - K Omega); the
+columns of N are an orthonormal basis of what is perpendicular to these. Then
+
+    s_star = sigma_min(R' N),                   epsilon_star = sqrt(lambda_tr) ||A Sigma^{1/2}||_2,
+    gamma = 2 s_star (s_star - epsilon_star),   ell = ||G_E||_2 + ||G_T||_2,
+
+and if s_star > epsilon_star, rounds with N_E = N_T = 1 and a common step mu converge from every
+near start, provided that mu <= mu_max = gamma / ell^2: J = (I - mu G_T) (I - mu G_E) satisfies
+
+    ||N^T J N||_2 <= sqrt(1 - 2 mu gamma + mu^2 ell^2) + mu^2 ||G_T|| ||G_E|| <= 1 - mu gamma / 4.
+
+The first inequality holds for every mu > 0, so a value below one proves convergence as well.
+
+Reference: the paper's appendix "Precise statement and proof" of its theorem on local convergence.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..gradients import Perturbation, encoder_differential, transition_differential
+from ..linear import LinearSystem, Realisation, Weights
+from ..realisability import refuse_inexact
+from ..updates import require_step
+from .conditions import ROUNDING, require_point, require_weights, tell
+
+__all__ = [
+    "Certificate",
+    "Linearisation",
+    "as_columns",
+    "certify_convergence",
+    "linearise",
+    "normal_basis",
+    "unit_perturbations",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """The numbers of the convergence theorem at an exact realisation.
+
+    Attributes:
+        s_star: The weakest response of the residual outside changes of latent coordinates.
+        epsilon_star: The size of the target-refresh term.
+        margin: s_star - epsilon_star, positive where the theorem applies.
+        gamma: 2 s_star (s_star - epsilon_star).
+        ell: ||G_E||_2 + ||G_T||_2.
+        mu_max: gamma / ell^2, the largest certified step; 0 where the margin is not positive.
+        mu: The common step in question.
+        error_bound: The bound on ||J_err||_2 at mu; infinite where the margin is not positive.
+        coarse_bound: 1 - mu gamma / 4; infinite where the theorem does not apply to mu.
+        scale: ||B Sigma^{1/2}||_F / sqrt(d).
+        scale_needed: ||A Sigma^{1/2}||_2, which `scale` must exceed for a positive margin.
+        scale_condition: Whether it does; necessary, not sufficient.
+        s_star_bound: sqrt(lambda_tr) scale, an upper bound on s_star.
+        verdict: "converges" or "undecided"; the condition proves nothing where it fails.
+        words: The verdict as a sentence.
+    """
+
+    s_star: np.ndarray
+    epsilon_star: np.ndarray
+    margin: np.ndarray
+    gamma: np.ndarray
+    ell: np.ndarray
+    mu_max: np.ndarray
+    mu: np.ndarray
+    error_bound: np.ndarray
+    coarse_bound: np.ndarray
+    scale: np.ndarray
+    scale_needed: np.ndarray
+    scale_condition: np.ndarray
+    s_star_bound: np.ndarray
+    verdict: np.ndarray
+    words: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Linearisation:
+    """Matrices on vectorised perturbations (U, V, W), each block row by row, p numbers in all.
+
+    Attributes:
+        R: R' (..., (m + d) n, p).
+        G_E: (..., p, p).
+        G_T: (..., p, p).
+    """
+
+    R: np.ndarray
+    G_E: np.ndarray
+    G_T: np.ndarray
+
+
+def certify_convergence(
+    system: LinearSystem, r: Realisation, weights: Weights, mu: float | None = None
+) -> Certificate:
+    """Evaluates the sufficient condition at an exact realisation.
+
+    Arguments:
+        system: The linear system.
+        r: An exact realisation of full row rank; any other is refused.
+        weights: The loss weights lambda_cur and lambda_tr, both positive.
+        mu: The common step size; mu_max of each system where it is not given.
+
+    Example:
+        >>> system = LinearSystem(np.zeros((4, 4)), np.eye(2, 4), np.eye(4))
+        >>> r = Realisation(np.eye(2, 4), np.eye(2), np.zeros((2, 2)))
+        >>> found = certify_convergence(system, r, Weights())
+        >>> print(f"{found.s_star:.3f} {found.epsilon_star:.3f} {found.verdict}")
+        1.000 0.000 converges
+    """
+    if mu is not None:
+        require_step(mu)
+    operators = linearise(system, r, weights)
+    response = np.linalg.svd(operators.R @ normal_basis(r), compute_uv=False)
+    s_star, strength = np.min(response, axis=-1), _spectral(system.A @ system.root)
+    epsilon_star = np.sqrt(weights.tr) * strength
+    gamma = 2 * s_star * (s_star - epsilon_star)
+    e, t = _spectral(operators.G_E), _spectral(operators.G_T)
+    ell, margin = e + t, s_star - epsilon_star
+    applies = margin > ROUNDING * (response[..., 0] + epsilon_star)
+    mu_max = np.where(applies, gamma / ell**2, 0.0)[()]
+    step = mu_max if mu is None else mu + 0 * mu_max
+    # gamma <= ell keeps the radicand from being negative but for rounding.
+    radicand = np.maximum(1 - 2 * step * gamma + (step * ell) ** 2, 0.0)
+    bound = np.where(applies, np.sqrt(radicand) + step**2 * e * t, np.inf)[()]
+    within = applies & (step <= mu_max)
+    verdict = np.where(within | (bound < 1), "converges", "undecided")[()]
+    scale = np.linalg.norm(r.B @ system.root, axis=(-2, -1)) / np.sqrt(r.latent_dim)
+    return Certificate(
+        s_star=s_star,
+        epsilon_star=epsilon_star + 0 * s_star,
+        margin=margin,
+        gamma=gamma,
+        ell=ell,
+        mu_max=mu_max,
+        mu=step,
+        error_bound=bound,
+        coarse_bound=np.where(within, 1 - step * gamma / 4, np.inf)[()],
+        scale=scale + 0 * s_star,
+        scale_needed=strength + 0 * s_star,
+        scale_condition=scale > strength,
+        s_star_bound=np.sqrt(weights.tr) * scale + 0 * s_star,
+        verdict=verdict,
+        words=tell(_words, verdict, s_star, epsilon_star, mu_max, step, scale, strength),
+    )
+
+
+def linearise(system: LinearSystem, r: Realisation, weights: Weights) -> Linearisation:
+    """The matrices of R', G_E and G_T at an exact realisation.
+
+    Arguments:
+        system: The linear system.
+        r: An exact realisation of full row rank; any other is refused.
+        weights: The loss weights lambda_cur and lambda_tr, both positive.
+    """
+    require_weights(weights, "cur", "tr")
+    require_point(system, r)
+    refuse_inexact(system, r, "r")
+    v = unit_perturbations(system, r)
+    P = np.sqrt(weights.cur) * (r.D @ v.U + v.V @ r.B) @ system.root
+    Q = np.sqrt(weights.tr) * (r.K @ v.U + v.W @ r.B - v.U @ system.A) @ system.root
+    # The target is refreshed to the encoder between rounds: it is perturbed as the encoder is.
+    g = encoder_differential(system, r, weights, target=r.B, change=v, target_change=v.U)
+    h = transition_differential(system, r, weights, v)
+    return Linearisation(as_columns(P, Q), as_columns(g.B, g.D, g.K), as_columns(h.B, h.D, h.K))
+
+
+def unit_perturbations(system: LinearSystem, r: Realisation) -> Perturbation:
+    """All p unit vectors of (U, V, W) along a leading axis before the axes of the batch."""
+    d, n, m = r.latent_dim, system.n, system.m
+    batch = max(system.A.ndim, system.C.ndim, system.Sigma.ndim, r.B.ndim, r.D.ndim, r.K.ndim) - 2
+    p = d * n + m * d + d * d
+    units = np.eye(p).reshape(p, *(1,) * batch, p)
+    U, V, W = np.split(units, [d * n, d * n + m * d], axis=-1)
+    return Perturbation(
+        U.reshape(*units.shape[:-1], d, n),
+        V.reshape(*units.shape[:-1], m, d),
+        W.reshape(*units.shape[:-1], d, d),
+    )
+
+
+def as_columns(*blocks: np.ndarray) -> np.ndarray:
+    """The matrix (..., q, p) of a map whose images of p unit vectors are blocks (p, ..., i, j)."""
+    lead = np.broadcast_shapes(*(block.shape[:-2] for block in blocks))
+    spread = [np.broadcast_to(block, (*lead, *block.shape[-2:])) for block in blocks]
+    flat = np.concatenate([block.reshape(*lead, -1) for block in spread], axis=-1)
+    return np.moveaxis(flat, 0, -1)
+
+
+def normal_basis(r: Realisation) -> np.ndarray:
+    """N (..., p, p - d^2): orthonormal, perpendicular to changes of latent coordinates at r."""
+    d = r.latent_dim
+    batch = max(r.B.ndim, r.D.ndim, r.K.ndim) - 2
+    Omega = np.eye(d * d).reshape(d * d, *(1,) * batch, d, d)
+    tangent = as_columns(Omega @ r.B, -r.D @ Omega, Omega @ r.K - r.K @ Omega)
+    return np.linalg.qr(tangent, mode="complete").Q[..., d * d :]
+
+
+def _spectral(M: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(M, 2, axis=(-2, -1))
+
+
+def _words(
+    verdict: str, s: float, epsilon: float, mu_max: float, mu: float, scale: float, needed: float
+) -> str:
+    numbers = f"s_star = {s:.4g}, epsilon_star = {epsilon:.4g}"
+    if verdict == "converges":
+        return (
+            f"TAMPL rounds with the common step {mu:.4g} converge from every near start to this"
+            f" model up to latent coordinates ({numbers}, certified steps up to {mu_max:.4g})."
+        )
+    if mu_max > 0:
+        return (
+            f"The step {mu:.4g} is too large to be certified ({numbers}, mu_max = {mu_max:.4g})."
+        )
+    if scale <= needed:
+        numbers += f"; the encoder scale {scale:.4g} would have to exceed {needed:.4g}"
+    return f"The sufficient condition fails, which proves nothing ({numbers})."

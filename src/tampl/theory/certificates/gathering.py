@@ -1,0 +1,248 @@
+r"""Every certificate that a point (B, D, K) of a linear system can have, with verdicts in words.
+
+Some hold anywhere: the fit of K, the anchoring of the scale, what a joint step does to ||B||_F,
+what reconstruction would select. Others are about two kinds of points only: those of the local
+convergence theorem about exact realisations, D B = C and K B = B A, and those of the incorrect
+attractor about closed models without the task, K B = B A, D = 0, C Sigma B^T = 0. A point of
+neither kind is refused unless it is asked for.
+
+Reference: the paper's section "Analysis" and its appendix "Proofs and Supporting Results".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ..checks import TOLERANCE
+from ..gradients import joint_gradient
+from ..joint import shrinking_step_bound
+from ..linear import (
+    LinearSystem,
+    Realisation,
+    Weights,
+    current_loss,
+    rollout_error,
+    transition_loss,
+)
+from ..realisability import is_exact, observable_row_space, realise, refuse_batch, refuse_inexact
+from ..selection import find_threshold
+from ..updates import Round
+from .anchoring import fit_transition, scale_anchoring
+from .attractor import incorrect_attractor, require_incorrect_point, schur_test
+from .convergence import certify_convergence
+from .instability import detached_instability
+from .rounds import certify_rounds
+
+__all__ = ["HORIZON", "Finding", "certify", "certify_dimension"]
+
+HORIZON = 10
+"""Steps of the rollout error that is reported."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One certificate.
+
+    Attributes:
+        name: What was asked.
+        verdict: The answer in a word or two; "does not apply" where the point is not of its kind.
+        words: The answer as a sentence.
+        numbers: What it rests on.
+    """
+
+    name: str
+    verdict: str
+    words: str
+    numbers: Mapping[str, Any]
+
+
+def certify(
+    system: LinearSystem,
+    r: Realisation,
+    *,
+    weights: Weights,
+    steps: Round,
+    partial: bool = False,
+) -> tuple[Finding, ...]:
+    """Gathers every certificate of a point.
+
+    Arguments:
+        system: One system, not a batch.
+        r: The point.
+        weights: The weights of the losses; `rec` and `next` play no role.
+        steps: The round of TAMPL in question.
+        partial: Whether to accept a point that is neither exact nor closed without the task, and
+            to give only the certificates that need neither.
+    """
+    refuse_batch(system)
+    _refuse_models(r)
+    exact, incorrect = is_exact(system, r), _is_incorrect(system, r)
+    if not (exact or incorrect or partial):
+        _refuse(system, r)
+    return (
+        _realisability(system, r.latent_dim),
+        _exactness(system, r, exact),
+        _selection(system, r.latent_dim, weights),
+        _finding("transition fit", fit_transition(system, r, weights, steps.mu_transition)),
+        _finding("scale anchoring", scale_anchoring(system, r)),
+        _joint_scale(system, r, weights),
+        *_about_incorrect(system, r, weights, incorrect),
+        *_about_exact(system, r, weights, steps if exact else None),
+    )
+
+
+def certify_dimension(
+    system: LinearSystem, latent_dim: int, *, weights: Weights, steps: Round
+) -> tuple[Finding, ...]:
+    """Gathers every certificate of the exact realisation that `realise` finds.
+
+    Where none exists, only what can be said of the dimension itself.
+
+    Arguments:
+        system: One system, not a batch.
+        latent_dim: The latent dimension d, from 1 to n.
+        weights: The weights of the losses; `rec` and `next` play no role.
+        steps: The round of TAMPL in question.
+    """
+    refuse_batch(system)
+    if not 1 <= latent_dim <= system.n:
+        raise InputError(f"`d` = {latent_dim} must be from 1 to n = {system.n}, the rows of `A`")
+    found = _realisability(system, latent_dim)
+    if found.verdict == "none exists":
+        return found, _selection(system, latent_dim, weights)
+    return certify(system, realise(system, latent_dim), weights=weights, steps=steps)
+
+
+def _realisability(system: LinearSystem, latent_dim: int) -> Finding:
+    smallest = len(observable_row_space(system))
+    numbers = {"n": system.n, "m": system.m, "d": latent_dim, "smallest_d": smallest}
+    try:
+        realise(system, latent_dim)
+    except InputError as error:
+        words = f"No exact realisation of dimension {latent_dim} exists: {error}."
+        return Finding("realisability", "none exists", words, numbers)
+    words = (
+        f"An exact realisation of dimension {latent_dim} exists; the smallest one has {smallest}."
+    )
+    return Finding("realisability", "exists", words, numbers)
+
+
+def _exactness(system: LinearSystem, r: Realisation, exact: bool) -> Finding:
+    rollout = float(np.sum(rollout_error(system, r, HORIZON)[1:]))
+    numbers = {
+        "l_cur": float(current_loss(system, r)),
+        "l_tr": float(transition_loss(system, r)),
+        "rollout": rollout,
+    }
+    verdict, what = ("exact", "is") if exact else ("inexact", "is not")
+    words = (
+        f"This {what} an exact realisation: L_cur = {numbers['l_cur']:.4g}, L_tr ="
+        f" {numbers['l_tr']:.4g}, rollout error over {HORIZON} steps {rollout:.4g}."
+    )
+    return Finding("exactness", verdict, words, numbers)
+
+
+def _selection(system: LinearSystem, latent_dim: int, weights: Weights) -> Finding:
+    """The smallest weight of reconstruction at which some observable is lost."""
+    name = "reconstruction"
+    rows = [row for row in system.C if np.any(row)]
+    if not rows or weights.cur == 0:
+        return Finding(name, "does not apply", "There is no task for reconstruction to lose.", {})
+    found = [find_threshold(system, row, latent_dim=latent_dim, cur=weights.cur) for row in rows]
+    first = min(found, key=lambda threshold: threshold.rec)
+    numbers = {"lambda_rec": first.rec, "kept_last": first.kept_last}
+    if np.isinf(first.rec):
+        words = f"With {latent_dim} latent coordinates no weight of reconstruction loses the task."
+        return Finding(name, "harmless", words, numbers)
+    words = (
+        f"From lambda_rec = {first.rec:.4g} on, the best {latent_dim} latent coordinates determine"
+        " less than half of the variance of an observable."
+    )
+    return Finding(name, "harmful", words, numbers)
+
+
+def _joint_scale(system: LinearSystem, r: Realisation, weights: Weights) -> Finding:
+    bound = float(shrinking_step_bound(system, r, weights))
+    if bound == 0 or _is_stationary(system, r, weights):
+        words = "No joint step has to shrink the encoder."
+        return Finding("joint scale", "not forced", words, {"step_bound": 0.0})
+    words = f"Every joint step below {bound:.4g} shrinks the norm of the encoder."
+    return Finding("joint scale", "shrinks", words, {"step_bound": bound})
+
+
+def _is_stationary(system: LinearSystem, r: Realisation, weights: Weights) -> bool:
+    """Whether the gradient of the encoder is roundoff of its terms; its direction is then too."""
+    norm = np.linalg.norm
+    current = weights.cur * norm(r.D) * (norm(r.D) * norm(r.B) + norm(system.C))
+    transition = weights.tr * (norm(r.K) + norm(system.A)) ** 2 * norm(r.B)
+    size = 2 * (current + transition) * norm(system.Sigma)
+    return bool(norm(joint_gradient(system, r, weights).B) <= TOLERANCE * size)
+
+
+def _about_incorrect(
+    system: LinearSystem, r: Realisation, weights: Weights, applies: bool
+) -> list[Finding]:
+    names = ("incorrect attractor", "Schur test", "detached instability")
+    if not applies:
+        words = "It is about closed models without the task: K B = B A, D = 0, C Sigma B^T = 0."
+        return [Finding(name, "does not apply", words, {}) for name in names]
+    checks = (incorrect_attractor, schur_test, detached_instability)
+    findings = []
+    for name, check in zip(names, checks, strict=True):
+        try:
+            findings.append(_finding(name, check(system, r, weights)))
+        except InputError as error:
+            # The instability is shown for Sigma = I and symmetric A only.
+            findings.append(Finding(name, "does not apply", f"{error}.", {}))
+    return findings
+
+
+def _about_exact(
+    system: LinearSystem, r: Realisation, weights: Weights, steps: Round | None
+) -> list[Finding]:
+    names = ("local convergence", "TAMPL rounds")
+    if steps is None:
+        words = "It is about exact realisations: D B = C, K B = B A."
+        return [Finding(name, "does not apply", words, {}) for name in names]
+    single = steps.encoder_steps == steps.transition_steps == 1
+    common = steps.mu_encoder if single and steps.mu_encoder == steps.mu_transition else None
+    theorem = certify_convergence(system, r, weights, common)
+    return [
+        _finding(names[0], theorem),
+        _finding(names[1], certify_rounds(system, r, weights, steps)),
+    ]
+
+
+def _refuse(system: LinearSystem, r: Realisation) -> None:
+    try:
+        refuse_inexact(system, r)
+    except InputError as error:
+        hint = "with `partial` only the certificates that need no exact one are given"
+        raise InputError(f"{error}; {hint}") from None
+
+
+def _refuse_models(r: Realisation) -> None:
+    for name in "BDK":
+        if (shape := getattr(r, name).shape)[:-2]:
+            raise InputError(f"`{name}` must be one matrix, not a batch; its shape is {shape}")
+
+
+def _is_incorrect(system: LinearSystem, r: Realisation) -> bool:
+    try:
+        require_incorrect_point(system, r)
+    except InputError:
+        return False
+    return True
+
+
+def _finding(name: str, record: Any) -> Finding:  # noqa: ANN401
+    """A certificate's record as a finding, with those of its fields that are single numbers."""
+    numbers = {}
+    for field in fields(record):
+        value = np.asarray(getattr(record, field.name))
+        if value.ndim == 0 and value.dtype.kind in "bif":
+            numbers[field.name] = value.item()
+    return Finding(name, str(record.verdict), str(record.words), numbers)
