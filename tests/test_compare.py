@@ -327,3 +327,11 @@ def test_the_ledger_says_how_far_every_run_is(compared):
 def test_no_run_at_once_is_refused(recipe, tmp_path):
     with pytest.raises(InputError, match="`side_by_side` is 0"):
         compare(recipe, tmp_path, side_by_side=0)
+
+
+def test_without_a_folder_the_recipe_names_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    call("compare", TINY, "--methods", "macro-only", "--budget-s", "0", "--json")
+    assert (tmp_path / "runs" / "compare-tiny" / "scores.json").is_file()
+    call("sweep", TINY, "--method", "jld", "--set", "lambda_tr=1.0", "--budget-s", "0")
+    assert (tmp_path / "runs" / "sweep-tiny-jld-lambda_tr" / "sweep.json").is_file()

@@ -270,7 +270,10 @@ def results(
 @app.command()
 def compare(
     recipe: RecipeFile,
-    out: Annotated[Path, typer.Option(help="Folder for data, runs, table and page.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for data, runs, table and page; default: runs/compare-RECIPE."),
+    ] = None,
     methods: Annotated[str, typer.Option(help="Names such as tampl,jld; or all.")] = "all",
     seeds: Seeds = None,
     data: OwnData = None,
@@ -285,7 +288,7 @@ def compare(
 
     compared = compare(
         read_recipe(recipe),
-        out,
+        out or Path("runs") / f"compare-{recipe.stem}",
         methods=None if methods == "all" else _split(methods),
         seeds=_integers(seeds),
         data=data,
@@ -305,7 +308,10 @@ def sweep(
     recipe: RecipeFile,
     method: Annotated[str, typer.Option(help="Name of the method.")],
     setting: Annotated[str, typer.Option("--set", help="KEY=VALUE,VALUE,... as in a recipe.")],
-    out: Annotated[Path, typer.Option(help="Folder for data, runs, table and figure.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for data, runs and table; default: runs/sweep-RECIPE-M-KEY."),
+    ] = None,
     seeds: Seeds = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs; default: the recipe's.")] = None,
     test: Annotated[bool, typer.Option(help="Whether to score on the test split.")] = True,
@@ -323,6 +329,7 @@ def sweep(
     if epochs is not None:
         chosen = chosen.with_value("training.epochs", epochs)
     key, values = parse_setting(setting)
+    out = out or Path("runs") / f"sweep-{recipe.stem}-{method}-{key}"
     swept = sweep(
         chosen,
         out,

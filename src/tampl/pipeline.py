@@ -229,6 +229,11 @@ def evaluate_run(run: AnyPath, data: AnyPath, *, device: str = "cpu") -> dict[st
     evaluation.cases.save(opened.folder.cases)
     record = {
         "scores": {name: asdict(score) for name, score in evaluation.scores.items()},
+        "peaks": {
+            name: {symbol: asdict(peak) for symbol, peak in found.items()}
+            for name, found in evaluation.peaks.items()
+        },
+        "spread": dict(evaluation.spread),
         "microstate": model.description.microstate.kind,
         "model": _digest(opened.folder.best),
         "data": store.manifest.identity,

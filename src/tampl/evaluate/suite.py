@@ -18,6 +18,7 @@ from ..forecast import Forecast, forecast
 from ..models import MacroModel
 from ..systems.base import Description, System
 from .cases import Case, Cases, choose_cases, curve
+from .claims import Peak, peaks, spread_ratios
 from .floor import floor
 from .metrics import Score, rmse, score, standardized_future
 
@@ -26,10 +27,19 @@ __all__ = ["Evaluation", "evaluate_model", "refuse_other_system", "rollout_rmse"
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores by name, the model's own under the name it was given, and the cases to look at."""
+    """Scores by name, the model's own under the name it was given, and the cases to look at.
+
+    Attributes:
+        scores: Scores of the model, of what it is compared with, and the floor.
+        cases: The cases.
+        peaks: Peaks of every observable, by name and by symbol; `reference` among the names.
+        spread: The model's spread over the true one, by symbol; empty for a deterministic model.
+    """
 
     scores: Mapping[str, Score]
     cases: Cases
+    peaks: Mapping[str, Mapping[str, Peak]]
+    spread: Mapping[str, float]
 
 
 def rollout_rmse(model: MacroModel, trajectories: Trajectories, *, members: int) -> float:
@@ -87,7 +97,17 @@ def evaluate_model(
     everywhere = np.broadcast_to(mean_trajectory, (len(test.microstates), *mean_trajectory.shape))
     scores["mean_trajectory"] = score(everywhere, test.macrostates, statistics)
     scores["floor"] = floor(test.macrostates, statistics)
-    return Evaluation(scores, _cases(ours, test, predictions, statistics))
+    curves = {"reference": test.macrostates, **predictions}
+    ratios = spread_ratios(ours.samples, test.macrostates) if model.stochastic else []
+    return Evaluation(
+        scores,
+        _cases(ours, test, predictions, statistics),
+        peaks={
+            key: dict(zip(ours.symbols, peaks(y, ours.times), strict=True))
+            for key, y in curves.items()
+        },
+        spread=dict(zip(ours.symbols, ratios, strict=bool(ratios))),
+    )
 
 
 def _cases(

@@ -1,0 +1,53 @@
+r"""What the paper says of its forecasts in words, as numbers.
+
+*Peaks*: when and how high the mean trajectory of an observable peaks, averaged over the test
+microstates; the closures of an epidemic peak earlier and higher than the simulation. *Spread*: the
+ensemble's standard deviation over the simulation's, both as root mean squares over microstates and
+times after t = 0,
+
+    sqrt( mean_{g,t} Var y_{g,t,j} / mean_{g,t} Var y_ref_{g,t,j} ),
+
+which is one for a forecast that knows how uncertain it is.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Peak", "peaks", "spread_ratios"]
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Mean time and mean height of an observable's largest value along its trajectory."""
+
+    time: float
+    height: float
+
+
+def peaks(trajectories: NDArray[Any], times: NDArray[np.float64]) -> list[Peak]:
+    """Peaks of every observable.
+
+    Arguments:
+        trajectories: Mean trajectories (G, F, m), or ensembles (G, N, F, m).
+        times: Times of the frames, (F,).
+    """
+    y = np.asarray(trajectories, dtype=np.float64)
+    y = y.mean(axis=1) if y.ndim == 4 else y
+    return [
+        Peak(float(times[y[..., j].argmax(axis=1)].mean()), float(y[..., j].max(axis=1).mean()))
+        for j in range(y.shape[-1])
+    ]
+
+
+def spread_ratios(predicted: NDArray[Any], reference: NDArray[Any]) -> list[float]:
+    """Spread of an ensemble (G, N, F, m) over that of the references, for every observable."""
+    ours, truth = (_mean_variance(y) for y in (predicted, reference))
+    return np.sqrt(ours / truth).tolist()
+
+
+def _mean_variance(ensemble: NDArray[Any]) -> NDArray[np.float64]:
+    future = np.asarray(ensemble, dtype=np.float64)[:, :, 1:]
+    return future.var(axis=1, ddof=1).mean(axis=(0, 1))
