@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 from tampl.config import Recipe, read_recipe
 from tampl.data import generate
+from tampl.memory import keep_freed_memory
 from tampl.methods import LiteralTampl, Tampl
 from tampl.pipeline import make_trainer
 from tampl.provenance import provenance
@@ -55,6 +56,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--json", action="store_true", help="print the record as JSON")
     options = parser.parse_args()
+    keep_freed_memory()  # as the command line does
     recipe = read_recipe(options.recipe)
     record = measure(recipe, options.trajectories, options.epochs, options.device)
     if options.json:

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from command import call
+from tampl.theory.certificates.rounds import certify_rounds
 from tampl.theory.experiments.cases import make_case1, make_case2, make_local
+from tampl.theory.linear import LinearSystem, Realisation, Weights
+from tampl.theory.updates import Round
 
 KEYS = ["l_cur", "l_tr", "s_min", "s_min_lowest", "rollout"]
 
@@ -108,7 +111,7 @@ def test_certify_gives_verdicts_in_words(exact):
     outcome = call("linear", "certify", exact)
     assert outcome.code == 0, outcome
     assert "local convergence: converges" in outcome.out
-    assert "TAMPL rounds with the common step 0.001 converge" in outcome.out
+    assert "with the common size 0.001 converge" in outcome.out
 
 
 def test_certify_as_json(exact, tmp_path):
@@ -119,12 +122,32 @@ def test_certify_as_json(exact, tmp_path):
     assert [path.name for path in (tmp_path / "o").iterdir()] == ["certify.json"]
 
 
+def test_certify_any_round(exact):
+    schedule = ("--encoder-steps", 3, "--transition-steps", 2)
+    sizes = ("--mu", 0.002, "--mu-encoder", 0.001)
+    found = call("linear", "certify", exact, *schedule, *sizes, "--json").json
+    with np.load(exact) as file:
+        system = LinearSystem(*(file[name] for name in ("A", "C", "Sigma")))
+        model = Realisation(*(file[name] for name in "BDK"))
+    steps = Round(encoder_steps=3, transition_steps=2, mu_encoder=0.001, mu_transition=0.002)
+    expected = certify_rounds(system, model, Weights(), steps)
+    assert found["tampl_rounds"]["numbers"]["radius"] == pytest.approx(expected.radius)
+    assert found["local_convergence"]["verdict"] == "does not apply"
+    assert found["local_convergence"]["numbers"]["mu_max"] > 0
+    alone = call("linear", "certify", exact, "--mu-transition", 0.002, "--json").json
+    assert alone["local_convergence"]["verdict"] == "does not apply"
+    both = ("--mu-encoder", 0.002, "--mu-transition", 0.002, "--json")
+    common = call("linear", "certify", exact, *both).json["local_convergence"]
+    assert common["numbers"]["mu"] == 0.002
+
+
 def test_certify_the_wrong_subspace(tmp_path):
     case = make_case2([0])
     path = save(tmp_path / "wrong.npz", case, case.wrong)
     found = call("linear", "certify", path, "--json").json
     assert found["incorrect_attractor"]["numbers"]["margin"] == pytest.approx(2.24)
     assert found["detached_instability"]["verdict"] == "unstable"
+    assert found["spectral_ordering"]["verdict"] == "ordered"
 
 
 def test_certify_a_dimension(tmp_path):
@@ -133,6 +156,7 @@ def test_certify_a_dimension(tmp_path):
     assert found["exactness"]["verdict"] == "exact"
     found = call("linear", "certify", save(tmp_path / "b.npz", case, d=2), "--json").json
     assert found["realisability"]["verdict"] == "none exists"
+    assert "latent_dim" not in found["realisability"]["words"]
 
 
 # Wrong input
@@ -178,9 +202,11 @@ def test_files_that_cannot_be_read(tmp_path):
         (("case1", "--seeds", "4-0"), ["seeds", "empty"]),
         (("case1", "--updates", 0), ["updates"]),
         (("collapse", "--step", -1), ["step"]),
-        (("selection", "--variance-u", -1), ["Sigma", "-1"]),
-        (("selection", "--c", 0), ["not zero"]),
-        (("selection", "--lambda-cur", "nan"), ["nan"]),
+        (("selection", "--variance-u", -1), ["`variance_u` = -1"]),
+        (("selection", "--variance-n", 0), ["`variance_n` = 0"]),
+        (("selection", "--c", 0), ["`c` = 0", "not zero"]),
+        (("selection", "--lambda-cur", -1), ["lambda-cur"]),
+        (("selection", "--lambda-cur", "nan"), ["lambda-cur"]),
         (("nonsense",), ["nonsense"]),
         ((), ["command"]),
     ],
@@ -192,9 +218,11 @@ def test_bad_options(command, words):
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (("--mu", 0), "mu_encoder"),
+        (("--mu", 0), "`mu` = 0"),
+        (("--mu-encoder", -1), "`mu_encoder` = -1"),
+        (("--mu-transition", 0), "`mu_transition` = 0"),
         (("--encoder-steps", 0), "encoder_steps"),
-        (("--lambda-tr", -1), "tr"),
+        (("--lambda-tr", -1), "lambda-tr"),
         (("--lambda-cur", 0), "cur"),
     ],
 )

@@ -28,8 +28,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Out = Annotated[Path | None, typer.Option(help="Folder for the figure and the JSON file.")]
 Seeds = Annotated[str, typer.Option(help="Seeds, such as 0-4 or 0,3,7.")]
 Updates = Annotated[int, typer.Option(min=1, help="Updates of each method.")]
-LambdaCur = Annotated[float, typer.Option(help="Weight of the current loss.")]
-LambdaTr = Annotated[float, typer.Option(help="Weight of the transition loss.")]
+LambdaCur = Annotated[float, typer.Option(min=0, help="Weight of the current loss.")]
+LambdaTr = Annotated[float, typer.Option(min=0, help="Weight of the transition loss.")]
 
 Summary = Mapping[str, Any]
 
@@ -151,6 +151,8 @@ def certify(
     mu: Annotated[float, typer.Option(help="Step size of both blocks of a round.")] = 0.001,
     encoder_steps: Annotated[int, typer.Option(help="N_E, steps of (B, D) in a round.")] = 1,
     transition_steps: Annotated[int, typer.Option(help="N_T, steps of K in a round.")] = 1,
+    mu_encoder: Annotated[float | None, typer.Option(help="mu_E, if it is not mu.")] = None,
+    mu_transition: Annotated[float | None, typer.Option(help="mu_T, if it is not mu.")] = None,
     partial: Annotated[
         bool, typer.Option("--partial", help="Accept a point that is no exact realisation.")
     ] = False,
@@ -161,13 +163,14 @@ def certify(
     from .report.linear import certificates_text
     from .theory.certificates.files import certify_file
     from .theory.linear import Weights
-    from .theory.updates import Round
+    from .theory.updates import Round, require_step
 
+    require_step(mu, "mu")
     steps = Round(
         encoder_steps=encoder_steps,
         transition_steps=transition_steps,
-        mu_encoder=mu,
-        mu_transition=mu,
+        mu_encoder=mu if mu_encoder is None else mu_encoder,
+        mu_transition=mu if mu_transition is None else mu_transition,
     )
     weights = Weights(cur=lambda_cur, tr=lambda_tr)
     findings = certify_file(file, weights=weights, steps=steps, partial=partial)

@@ -108,6 +108,15 @@ def test_along_the_ray_the_loss_goes_to_its_limit_and_not_below_its_least(pair):
 
 @examples(60)
 @given(pairs())
+def test_against_the_best_transition_the_encoder_shrinks(pair):
+    system, r, _ = pair
+    anchor = scale_anchoring(system, replace(r, K=-optimal_transition(system, r.B)))
+    assert anchor.verdict == "shrinks"
+    assert anchor.alpha_star == pytest.approx(-1.0, abs=1e-6)
+
+
+@examples(60)
+@given(pairs())
 def test_pulls_are_radial_components_of_the_gradients(pair):
     system, r, _ = pair
     anchor, weights = scale_anchoring(system, r), Weights(cur=0.0)
@@ -117,13 +126,25 @@ def test_pulls_are_radial_components_of_the_gradients(pair):
     np.testing.assert_allclose(anchor.joint_pull, joint, **CLOSE)
 
 
-def test_the_three_verdicts_on_the_scale():
+def test_the_four_verdicts_on_the_scale():
     system = LinearSystem(np.diag([0.5, 0.2]), [[1.0, 0.0]], np.eye(2))
     model = lambda k: Realisation([[2.0, 0.0]], [[1.0]], [[k]])
     best = scale_anchoring(system, model(0.5))
     assert best.verdict == "anchored" and best.limit == 1.0 and "goes to 1" in best.words
     half = scale_anchoring(system, model(1.0))
     assert half.verdict == "displaced" and half.alpha_star == pytest.approx(0.5)
+    assert half.loss_at_target == pytest.approx(1.0)
+    # However little of the next state the encoder predicts, twice the scale is not the scale.
+    weak = LinearSystem([[1e-6, 1.0], [0.0, 0.0]], [[1.0, 0.0]], np.eye(2))
+    twice = scale_anchoring(weak, model(0.5e-6))
+    assert twice.verdict == "displaced" and twice.alpha_star == pytest.approx(2.0)
+    back = scale_anchoring(system, model(-0.5))
+    assert back.verdict == "shrinks" and back.alpha_star == pytest.approx(-1.0)
+    assert "does not hold" in back.words and "goes to 1" in back.words
+    still = LinearSystem(np.zeros((2, 2)), [[1.0, 0.0]], np.eye(2))
+    nothing = scale_anchoring(still, model(0.5))
+    assert nothing.verdict == "shrinks" and nothing.alpha_star == 0 and nothing.limit == 0
+    assert "goes to" not in nothing.words
     # The best transition is zero but for rounding where A turns the encoder out of itself.
     turn = LinearSystem([[0.3, -0.9], [0.9, -0.3]], [[1.0, 0.0]], np.eye(2))
     lost = Realisation([[1.0, 1.0]], [[1.0]], optimal_transition(turn, np.array([[1.0, 1.0]])))

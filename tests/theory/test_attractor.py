@@ -10,7 +10,11 @@ from random_points import draw_wrong, examples, perturb, wrong_pairs
 from scipy import linalg
 
 from tampl.errors import InputError
-from tampl.theory.certificates.attractor import incorrect_attractor, schur_test
+from tampl.theory.certificates.attractor import (
+    incorrect_attractor,
+    require_incorrect_point,
+    schur_test,
+)
 from tampl.theory.linear import (
     LinearSystem,
     Realisation,
@@ -69,7 +73,10 @@ def test_the_papers_case_two():
     assert certificate.margin == pytest.approx(2.24)
     assert certificate.current_loss == pytest.approx(1.0)
     assert certificate.verdict == "attractor" and "current loss 1" in certificate.words
-    assert schur_test(system, r, Weights()).verdict == "attractor"
+    test = schur_test(system, r, Weights())
+    assert test.verdict == "attractor"
+    for words in (certificate.words, test.words):
+        assert "from every near start to this closed model up to latent coordinates" in words
 
 
 @examples(40)
@@ -161,7 +168,7 @@ def test_the_verdict_turns_where_the_closed_form_does():
         test = schur_test(system, r, Weights())
         assert test.verdict == verdict
         assert test.smallest == pytest.approx(0.25 - 1 / s**2, abs=1e-12)
-        assert test.words
+        assert ("almost every near start leaves it" in test.words) == (verdict == "saddle")
     for c in (0.3, 0.6, 0.7, 1.1):
         # Zero but for rounding, of either sign.
         test = schur_test(*line(a=0.9, k=0.9 - c / 2, c=c, s=2.0), Weights())
@@ -192,8 +199,8 @@ def test_a_batch_is_its_members():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"K": np.diag([0.1, 0.15, 0.3])}, r"`r\.K` must satisfy K B = B A; .* is 0\.4,"),
-        ({"D": np.full((1, 3), 0.1)}, r"`r\.D` must satisfy D_0 = 0; .* is 0\.173,"),
+        ({"K": np.diag([0.1, 0.15, 0.3])}, r"`r\.K` must satisfy K B = B A; .* is 0\.1,"),
+        ({"D": np.full((1, 3), 0.1)}, r"`r\.D` must satisfy D_0 = 0; .* is 0\.693,"),
         ({"B": np.eye(3, 7)}, r"`r\.B` must satisfy C Sigma B_0\^T = 0; .* is 1,"),
         ({"B": np.zeros((3, 7))}, r"`r\.B` must have full row rank 3; .* is 0"),
         ({"B": np.full((3, 7), np.nan)}, r"`r\.B` must be finite"),
@@ -205,6 +212,39 @@ def test_other_points_are_refused(certify, change, message):
     system, r = case_two()
     with pytest.raises(InputError, match=message):
         certify(system, replace(r, **change), Weights())
+
+
+@examples(40)
+@given(wrong_pairs())
+def test_which_points_are_refused_does_not_depend_on_latent_coordinates(case):
+    system, r, _, rng = case
+    d = r.latent_dim
+    S = np.diag(10 ** rng.uniform(0.0, 6.0, d))
+    for change in (S, S[::-1], np.diag([1.0, 1e6, 1.0, 1e6][:d])):
+        require_incorrect_point(system, r.change(change))
+        for wrong, name in (
+            (replace(r, K=r.K + 1e-3 * np.eye(d)), "r.K"),
+            (replace(r, D=1e-3 * system.C @ np.linalg.pinv(r.B) + 1e-3), "r.D"),
+            (replace(r, B=r.B + 1e-3 * np.ones((d, 1)) * system.C[:1]), "r.B"),
+        ):
+            with pytest.raises(InputError, match=f"`{name}` must satisfy"):
+                require_incorrect_point(system, wrong.change(change))
+
+
+def test_a_large_latent_row_hides_no_violation():
+    A = np.diag([0.5, 0.4, 0.2])
+    K, D = np.diag([0.5, 0.4]), np.zeros((1, 2))
+    B = np.diag([1.0, 2e9, 1.0])[:2]
+    with pytest.raises(InputError, match=r"`r\.B` must satisfy C Sigma B_0\^T = 0; .* is 1,"):
+        require_incorrect_point(
+            LinearSystem(A, [[1.0, 0.0, 0.3]], np.eye(3)), Realisation(B, D, K)
+        )
+    system = LinearSystem(A, [[0.0, 0.0, 0.3]], np.eye(3))
+    require_incorrect_point(system, Realisation(B, D, K))
+    with pytest.raises(InputError, match=r"`r\.K` must satisfy K B = B A; .* is 0\.1,"):
+        require_incorrect_point(system, Realisation(B, D, np.diag([0.6, 0.4])))
+    with pytest.raises(InputError, match=r"`r\.D` must satisfy D_0 = 0; .* is 0\.02,"):
+        require_incorrect_point(system, Realisation(B, [[0.0, 1e-11]], K))
 
 
 def test_systems_and_weights_without_a_task_are_refused():

@@ -13,6 +13,7 @@ SYSTEM = LinearSystem(np.eye(2), [[1.0, 0.0]], np.diag([4.0, 1.0]))
 def test_violations_within_rounding_pass_and_others_are_named_with_their_size():
     require("x", "x = 0", size=np.array([0.0, 1e-12]))
     require("x", "x = 0", size=1e-3, of=1e7)
+    require("x", "x = 0", size=np.array([0.1, 0.3]), roundoff=np.array([0.2, 0.3]))
     with pytest.raises(InputError, match=r"`x` must satisfy x = 0; the violation is 0\.25"):
         require("x", "x = 0", size=np.array([[1e-3, 0.25], [0.0, 1e-20]]))
     with pytest.raises(InputError, match="violation is nan"):

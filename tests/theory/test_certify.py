@@ -12,7 +12,7 @@ from tampl.theory.updates import Round
 
 OPTIONS = {"weights": Weights(), "steps": Round(mu_encoder=0.001, mu_transition=0.001)}
 ANYWHERE = ["realisability", "exactness", "reconstruction", "transition fit", "scale anchoring"]
-INCORRECT = ["incorrect attractor", "Schur test", "detached instability"]
+INCORRECT = ["incorrect attractor", "Schur test", "detached instability", "spectral ordering"]
 EXACT = ["local convergence", "TAMPL rounds"]
 
 
@@ -61,6 +61,9 @@ def test_a_closed_model_without_the_task(wrong):
     assert found["joint scale"] == "not forced"
     assert found["incorrect attractor"] == found["Schur test"] == "attractor"
     assert found["detached instability"] == "unstable"
+    assert found["spectral ordering"] == "ordered"
+    assert findings["spectral ordering"].numbers["margin"] == pytest.approx(0.45)
+    assert "from 0.65 on the omitted" in findings["spectral ordering"].words
     assert {found[name] for name in EXACT} == {"does not apply"}
     numbers = findings["incorrect attractor"].numbers
     assert numbers["tau_0"] == pytest.approx(0.45)
@@ -81,12 +84,33 @@ def test_words_are_sentences(exact, wrong):
         assert ".." not in found.words
 
 
-def test_unequal_steps_leave_the_theorem_at_its_own_bound(exact):
-    steps = Round(encoder_steps=3, mu_encoder=0.001, mu_transition=0.002)
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        {"encoder_steps": 3},
+        {"transition_steps": 2},
+        {"mu_transition": 0.002},
+        {"encoder_steps": 2, "transition_steps": 3, "mu_encoder": 0.0005},
+    ],
+)
+def test_the_theorem_does_not_apply_to_another_schedule(exact, schedule):
+    steps = Round(**{"mu_encoder": 0.001, "mu_transition": 0.001} | schedule)
     findings = {f.name: f for f in certify(*exact, weights=Weights(), steps=steps)}
-    numbers = findings["local convergence"].numbers
-    assert numbers["mu"] == numbers["mu_max"]
+    found = findings["local convergence"]
+    assert found.verdict == "does not apply"
+    assert "one step per block" in found.words
+    assert found.numbers["mu_max"] > 0.00275
+    assert not {"mu", "error_bound", "coarse_bound"} & set(found.numbers)
     assert findings["TAMPL rounds"].verdict == "converges"
+
+
+def test_another_schedule_of_a_point_without_a_certified_step(exact):
+    system, model = exact
+    small = model.change(0.1 * np.eye(3))
+    steps = Round(encoder_steps=2, mu_encoder=0.001, mu_transition=0.001)
+    found = {f.name: f for f in certify(system, small, weights=Weights(), steps=steps)}
+    assert found["local convergence"].numbers["mu_max"] == 0
+    assert "certifies none" in found["local convergence"].words
 
 
 def test_instability_that_does_not_apply_says_why(wrong):
@@ -96,6 +120,7 @@ def test_instability_that_does_not_apply_says_why(wrong):
     assert found["incorrect attractor"].verdict == "attractor"
     assert found["detached instability"].verdict == "does not apply"
     assert "Sigma = I" in found["detached instability"].words
+    assert found["spectral ordering"].verdict == "does not apply"
 
 
 def test_a_dimension_is_realised_or_ruled_out(exact):
@@ -104,9 +129,27 @@ def test_a_dimension_is_realised_or_ruled_out(exact):
     findings = certify_dimension(system, 2, **OPTIONS)
     assert verdicts(findings)["realisability"] == "none exists"
     assert "dimension 3" in findings[0].words
+    assert "latent_dim" not in findings[0].words
+    assert findings[0].words.count("xact realisation") == 1
     for d in (0, 8):
         with pytest.raises(InputError, match=rf"`d` = {d}"):
             certify_dimension(system, d, **OPTIONS)
+
+
+def test_complex_pairs_rule_a_dimension_out():
+    A = np.zeros((3, 3))
+    A[0, 0], A[1:, 1:] = 0.5, [[0.3, 0.4], [-0.4, 0.3]]
+    system = LinearSystem(A, np.eye(1, 3), np.eye(3))
+    found = certify_dimension(system, 2, **OPTIONS)[0]
+    assert found.verdict == "none exists"
+    assert found.words.startswith("No exact realisation of dimension 2 exists, since the other 2")
+    assert "latent_dim" not in found.words
+
+
+def test_a_dimension_alone_is_certified_for_one_scaling(exact):
+    for found in certify_dimension(exact[0], 3, **OPTIONS):
+        assert ("another scaling" in found.words) == (found.name in EXACT)
+    assert not any("another scaling" in found.words for found in certify(*exact, **OPTIONS))
 
 
 def test_a_batch_is_refused(exact):
@@ -114,6 +157,24 @@ def test_a_batch_is_refused(exact):
     batch = Realisation(*(getattr(model, name)[None] for name in "BDK"))
     with pytest.raises(InputError, match="`B` must be one matrix"):
         certify(system, batch, **OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("C", "Sigma", "verdict", "words"),
+    [
+        (np.diag([1, 0.5, 0.1]), np.eye(3), "no room", "Without reconstruction already"),
+        (np.eye(1, 3), np.diag([1, 2, 3]), "harmful", "From lambda_rec = 1 on"),
+        (np.eye(2, 3), np.diag([1, 2, 3]), "harmful", "Just above lambda_rec = 0.5"),
+        (np.eye(1, 3), np.diag([1, 1 + 3e-14, 2]), "harmful", "No loss was found up to"),
+        (np.eye(1, 3), np.diag([3, 2, 1]), "harmless", "searched up to lambda_rec = "),
+        (np.diag([1, 1e-4, 0])[:2], np.eye(3), "harmless", "in the limit"),
+    ],
+)
+def test_reconstruction(C, Sigma, verdict, words):
+    system = LinearSystem(np.diag([0.5, 0.4, 0.3]), C, Sigma)
+    found = {f.name: f for f in certify_dimension(system, 2, **OPTIONS)}["reconstruction"]
+    assert found.verdict == verdict
+    assert words in found.words
 
 
 def test_nothing_to_lose():

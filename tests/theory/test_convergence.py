@@ -148,6 +148,20 @@ def test_the_scale_bounds_s_star_and_is_necessary(case):
     assert other.scale_condition == found.scale_condition
 
 
+def test_words_tell_the_step_bound_from_the_finer_one():
+    system = LinearSystem(np.zeros((2, 2)), np.eye(1, 2), np.eye(2))
+    r = Realisation(np.eye(1, 2), [[1.0]], [[0.0]])
+    # mu_max is 1 / 18; the finer bound is below one up to about 0.09.
+    for mu, verdict, part in (
+        (0.05, "converges", "certified steps up to 0.05556"),
+        (0.07, "converges", "by the finer bound"),
+        (0.2, "undecided", "is too large"),
+    ):
+        found = certify_convergence(system, r, Weights(), mu)
+        assert found.verdict == verdict and part in found.words
+        assert "one step per block" in found.words
+
+
 def test_a_violated_scale_condition_is_named():
     system = LinearSystem(0.9 * np.eye(2), [[1.0, 0.0]], np.eye(2))
     found = certify_convergence(system, Realisation([[0.5, 0.0]], [[2.0]], [[0.9]]), Weights())

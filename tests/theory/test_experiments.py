@@ -23,7 +23,7 @@ from tampl.theory.experiments import (
 from tampl.theory.experiments.cases import make_case1, make_case2, make_local
 from tampl.theory.experiments.descent import smallest_scale
 from tampl.theory.gradients import reconstruction_gradient
-from tampl.theory.linear import Realisation, Weights, norm2
+from tampl.theory.linear import LinearSystem, Realisation, Weights, norm2
 
 KEYS = ["l_cur", "l_tr", "s_min", "s_min_lowest", "rollout"]
 
@@ -96,6 +96,18 @@ def test_case2_certificates(case2):
     assert certificate["spectral_ordering"] is True
     np.testing.assert_allclose(certificate["ordering_gaps"], 0.45)
     assert min(certificate["detached_growth"]) > 0
+
+
+def test_the_ordering_has_its_own_verdict():
+    case = make_case2([0])
+    # The spectra 0.1 to 0.2 kept and 0.65 to 0.85 omitted shift apart from zero, not from another.
+    A = case.system.A - 0.15 * np.eye(7)
+    shifted = replace(case, system=LinearSystem(A, case.system.C, case.system.Sigma))
+    wrong = replace(case.wrong, K=case.wrong.K - 0.15 * np.eye(3))
+    shifted = replace(shifted, wrong=wrong)
+    found = certify_endpoints(shifted, wrong)
+    np.testing.assert_allclose(found.ordering_gaps, 0.45)
+    assert found.summary()["spectral_ordering"] is False
 
 
 def test_a_point_of_the_orbit_is_its_own_projection():

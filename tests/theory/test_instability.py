@@ -106,7 +106,8 @@ def test_reversed_spectra_and_a_weak_readout_grow_nothing():
     for s, verdict in ((1.0, "undecided"), (0.5, "unstable")):
         found = detached_instability(system, Realisation([[s, 0.0]], [[0.0]], [[0.8]]), Weights())
         assert found.ordering.verdict == "not ordered" and not found.proven
-        assert found.verdict == verdict and found.words
+        assert found.verdict == verdict
+        assert ("does not show" if verdict == "undecided" else "in the long run") in found.words
         assert (found.factor(0.01) > 1) == (verdict == "unstable")
 
 
@@ -131,7 +132,7 @@ def test_other_systems_are_refused():
     cases = [
         (LinearSystem(system.A, system.C, 1.5 * np.eye(7)), r, r"`system\.Sigma`.* is 0\.5,"),
         (LinearSystem(system.A + skew, system.C, np.eye(7)), r, r"`system\.A`.* is 0\.5,"),
-        (system, replace(r, K=r.K + 0.1 * np.eye(3)), r"`r\.K` .* is 0\.173,"),
+        (system, replace(r, K=r.K + 0.1 * np.eye(3)), r"`r\.K` .* is 0\.1,"),
         (system, Realisation(np.eye(7), np.zeros((1, 7)), system.A), "d < n; here d = n = 7"),
     ]
     for bad, model, message in cases:

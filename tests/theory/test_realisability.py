@@ -10,6 +10,7 @@ from scipy import linalg, optimize
 from tampl.errors import InputError
 from tampl.theory.linear import LinearSystem, Realisation, rollout_error
 from tampl.theory.realisability import (
+    closure_misfit,
     is_exact,
     observable_row_space,
     realise,
@@ -145,6 +146,57 @@ def test_exactness_does_not_depend_on_coordinates(seed, alpha):
     assert is_exact(system, exact.change(S))
     wrong = Realisation(exact.B, exact.D, exact.K + 1e-6 * np.eye(4))
     assert not is_exact(system, wrong.change(S))
+
+
+@given(SEEDS, st.floats(0.0, 6.0), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_skewed_coordinates_neither_hide_an_error_nor_make_one(seed, decades, turned):
+    rng = np.random.default_rng(seed)
+    system = LinearSystem(
+        np.diag([0.5, 0.4, 0.2]), [[1.0, 0.5, 0.0]], draw_system(rng, 3, 1).Sigma
+    )
+    exact, S = realise(system), np.diag([1.0, 10.0**decades])
+    if turned:
+        left, right = (np.linalg.qr(rng.standard_normal((2, 2)))[0] for _ in range(2))
+        S = left @ S @ right
+    assert is_exact(system, exact.change(S))
+    for K, D in ((exact.K + 0.01 * np.eye(2), exact.D), (exact.K, 1.01 * exact.D)):
+        assert not is_exact(system, Realisation(exact.B, D, K).change(S))
+
+
+@given(SEEDS, st.integers(1, 4))
+@settings(max_examples=40, deadline=None)
+def test_the_misfit_of_a_model_that_is_not_closed_is_the_same_in_all_coordinates(seed, d):
+    rng = np.random.default_rng(seed)
+    system, B = draw_system(rng, 4, 1), np.eye(d, 4) + 0.1 * rng.standard_normal((d, 4))
+    r = Realisation(B, np.zeros((1, d)), rng.standard_normal((d, d)))
+    first, last = (closure_misfit(system, q) for q in (r, r.change(10 * draw_change(rng, d))))
+    assert last.size == pytest.approx(first.size) and last.scale == pytest.approx(first.scale)
+    # By the definition, with the symmetric root of C_B.
+    values, vectors = np.linalg.eigh(B @ system.Sigma @ B.T)
+    whiten = vectors @ np.diag(values**-0.5) @ vectors.T
+    expected = whiten @ (r.K @ B - B @ system.A) @ system.root
+    assert first.size == pytest.approx(np.linalg.norm(expected, 2))
+
+
+def test_a_large_latent_row_hides_no_error():
+    system = LinearSystem(np.diag([0.5, 0.4, 0.2]), np.eye(1, 3), np.eye(3))
+    B = np.diag([1.0, 1e9, 1.0])[:2]
+    K = np.diag([0.5, 0.4])
+    assert is_exact(system, Realisation(B, [[1.0, 0.0]], K))
+    assert not is_exact(system, Realisation(B, [[0.5, 0.0]], K))
+    assert not is_exact(system, Realisation(B, [[1.0, 0.0]], np.diag([0.6, 0.4])))
+    assert not is_exact(system, Realisation(B[::-1], [[0.0, 1.0]], np.diag([0.4, 0.6])))
+
+
+def test_models_without_full_rank_or_finite_entries_are_judged_too():
+    system = LinearSystem(np.diag([0.5, 0.4]), [[1.0, 0.0]], np.eye(2))
+    twice = np.array([[1.0, 0.0], [1.0, 0.0]])
+    assert is_exact(system, Realisation(twice, [[0.5, 0.5]], np.diag([0.5, 0.5])))
+    assert not is_exact(system, Realisation(twice, [[0.5, 0.5]], np.diag([0.5, 0.4])))
+    assert not is_exact(system, Realisation(np.zeros((1, 2)), [[1.0]], [[0.5]]))
+    assert not is_exact(system, Realisation(np.eye(2), [[1.0, np.nan]], system.A))
+    assert not is_exact(system, Realisation(np.eye(2), [[1.0, 0.0]], np.full((2, 2), np.inf)))
 
 
 def test_one_wrong_member_makes_a_batch_inexact():

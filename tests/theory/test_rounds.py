@@ -157,6 +157,31 @@ def test_directions_in_which_nothing_moves_leave_it_undecided():
     assert found.radius == pytest.approx(1.0)
 
 
+def defective(turn, mu=0.1, a=0.5, s=0.5):
+    """C = 0 and one latent coordinate: J_err has a defective eigenvalue one."""
+    A = np.array([[a, 0.0], [1 / (a * s * (1 - 2 * mu)), a]])
+    Sigma = np.array([[1.0, s], [s, 1.0]])
+    system = LinearSystem(turn @ A @ turn.T, np.zeros((1, 2)), turn @ Sigma @ turn.T)
+    return system, Realisation(np.eye(1, 2) @ turn.T, [[0.0]], [[a]])
+
+
+def test_a_defective_eigenvalue_one_is_not_taken_for_instability():
+    schedule = Round(mu_encoder=0.1, mu_transition=0.1)
+    for angle in np.linspace(0, 2 * np.pi, 30, endpoint=False):
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        found = certify_rounds(*defective(turn), Weights(), schedule)
+        assert found.verdict == "undecided"
+        assert "one within rounding" in found.words and "stand still" in found.words
+
+
+def test_what_stands_still_in_some_directions_may_leave_in_others():
+    system = LinearSystem(np.diag([0.5, 0.3, 0.3]), [[1.0, 0.0, 0.0]], np.eye(3))
+    r = Realisation(np.eye(2, 3), [[1.0, 0.0]], np.diag([0.5, 0.3]))
+    found = certify_rounds(system, r, Weights(), Round(mu_encoder=0.1, mu_transition=1.5))
+    assert found.verdict == "unstable"
+    assert found.words.startswith("Rounds leave") and "stand still" in found.words
+
+
 def test_the_quotient_is_that_of_the_residuals_kernel():
     system, r = draw_exact(np.random.default_rng(6), 4, 2, 2)
     found = certify_rounds(system, r, Weights(), Round(mu_encoder=0.01, mu_transition=0.01))

@@ -152,6 +152,52 @@ def test_the_threshold_is_infinite_where_the_task_has_the_larger_variance():
     assert (lost.rec, lost.kept_before) == (0.0, 0.0)
 
 
+def test_roundoff_of_large_weights_loses_nothing():
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((5, 5)))[0]
+    C = np.diag([1.0, 1e-4]) @ np.eye(2, 5) @ Q.T
+    for Sigma in (np.eye(5), Q @ Q.T):
+        system = LinearSystem(np.eye(5), C, Sigma)
+        for row in C:
+            found = find_threshold(system, row, latent_dim=2)
+            assert found.rec == np.inf
+            assert 1 < found.searched < np.inf
+            assert found.kept_before == pytest.approx(1, abs=1e-3)
+            assert (found.kept_after, found.kept_last) == pytest.approx((1, 1))
+
+
+@pytest.mark.parametrize("excess", [1e-3, 1e-6, 1e-10, 1e-12])
+def test_variances_that_hardly_differ_have_a_far_threshold(excess):
+    system = LinearSystem(np.eye(2), np.array([[1.0, 0.0]]), np.diag([1.0, 1.0 + excess]))
+    found = find_threshold(system, [1.0, 0.0], latent_dim=1)
+    assert found.rec == pytest.approx(1 / excess, rel=1e-15 / excess + 1e-9)
+    assert (found.kept_before, found.kept_after, found.kept_last) == pytest.approx((1, 0, 0))
+    assert 0.9 < found.searched / found.rec < 1
+
+
+def test_a_faint_observable_has_a_near_threshold():
+    system = LinearSystem(np.eye(3), np.diag([1.0, 1e-5, 0.0])[:2], np.diag([1.0, 1.0, 2.0]))
+    found = find_threshold(system, system.C[1], latent_dim=2)
+    assert found.rec == pytest.approx(1e-10, rel=1e-4)
+    assert (found.kept_before, found.kept_after) == pytest.approx((1, 0))
+
+
+def test_without_room_a_direction_is_lost_at_once():
+    system = LinearSystem(np.eye(3), np.diag([1.0, 0.5, 0.1]), np.eye(3))
+    found = [find_threshold(system, row, latent_dim=2) for row in system.C]
+    assert [threshold.rec for threshold in found] == [np.inf, np.inf, 0.0]
+    assert [threshold.kept_last for threshold in found] == pytest.approx([1, 1, 0])
+
+
+def test_equal_variances_leave_the_choice_to_the_task():
+    Sigma = np.diag([3.0, 1.0, 1.0, 1.0])
+    system = LinearSystem(np.eye(4), np.array([[0.0, 1.0, 0.0, 0.0]]), Sigma)
+    kept = find_threshold(system, system.C[0], latent_dim=2)
+    assert (kept.rec, kept.kept_last) == (np.inf, pytest.approx(1))
+    lost = find_threshold(system, system.C[0], latent_dim=1)
+    assert (lost.rec, lost.kept_last) == (pytest.approx(0.5), pytest.approx(0))
+
+
 @given(SEEDS, st.integers(1, 4), st.floats(0.3, 2))
 @settings(max_examples=25, deadline=None)
 def test_a_rotated_task_is_lost_when_enough_variances_overtake_it(seed, d, c):
@@ -211,5 +257,10 @@ def test_refusals():
         find_threshold(system, [1.0, 0.0], latent_dim=1, cur=0.0)
     with pytest.raises(InputError, match="`B` must have full row rank 2"):
         profiled_loss(system, np.ones((2, 2)), WEIGHTS)
-    with pytest.raises(InputError, match=r"`Sigma` must be positive definite; .* is -1"):
-        two_dimensional_threshold(1.0, variance_u=-1.0, variance_n=1.0)
+    for name in ("variance_u", "variance_n"):
+        variances = {"variance_u": 1.0, "variance_n": 1.0} | {name: -1.0}
+        with pytest.raises(InputError, match=rf"`{name}` = -1.0 must be a positive"):
+            two_dimensional_threshold(1.0, **variances)
+    for c in (0.0, np.nan):
+        with pytest.raises(InputError, match=f"`c` = {c} must be finite and not zero"):
+            two_dimensional_threshold(c, variance_u=1.0, variance_n=1.0)

@@ -73,6 +73,11 @@ def test_any_system_has_one_where_its_outputs_fit(seed, horizon, m, extra):
     assert (found.exact is None) == (extra > 0)
 
 
+def test_outputs_that_decay_fast_still_make_one():
+    found = make_counterexample(cyclic_system(3, decay=1e-3), 3)
+    assert found.holds and found.errors[-1] == pytest.approx(1e-24)
+
+
 def test_outputs_that_end_with_the_horizon_make_no_counterexample():
     system = LinearSystem(np.eye(3, k=1), np.eye(1, 3), np.eye(3))
     assert make_counterexample(system, 1).holds

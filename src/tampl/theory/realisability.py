@@ -11,24 +11,65 @@ For d > r, the rows beyond the smallest space form an invariant space of what A 
 quotient by it. Over the real numbers every dimension has one, except that pairs of complex
 eigenvalues cannot be taken apart: where the quotient has no real eigenvalue, d - r must be even.
 
+Whether the two equations hold must not depend on latent coordinates. The first is the same in all
+of them; the second is compared where the latent state has covariance I, as
+C_B^{-1/2} (K B - B A) Sigma^{1/2} with C_B = B Sigma B^T, which changes by a rotation only.
+
 Reference: the paper's appendix "Exact realizability".
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
 
 from ..errors import InputError
 from .checks import RANK_TOLERANCE, TOLERANCE, require_count
-from .linear import LinearSystem, Realisation, T, current_loss, norm2, transition_loss
+from .linear import (
+    LinearSystem,
+    Realisation,
+    T,
+    current_loss,
+    current_residual,
+    transition_loss,
+    transition_residual,
+)
 
 __all__ = [
+    "Misfit",
+    "closure_misfit",
+    "current_misfit",
     "is_exact",
+    "level_rows",
     "observable_row_space",
     "realise",
     "refuse_batch",
     "refuse_deficient",
     "refuse_inexact",
 ]
+
+ROUNDOFF_SHARE = 1e-3
+"""The most that is ascribed to roundoff, as a share of what is compared: latent coordinates so
+skewed that more would be needed show nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Misfit:
+    """How far an equation is from holding, the same in all latent coordinates but for roundoff.
+
+    Attributes:
+        size: The norm of the difference of its sides, (...,).
+        scale: What it is a fraction of, (...,).
+        roundoff: What rounding may add to the size in the coordinates at hand, (...,).
+    """
+
+    size: np.ndarray
+    scale: np.ndarray
+    roundoff: np.ndarray
+
+    def holds(self, tolerance: float = TOLERANCE) -> np.ndarray:
+        """Whether the size is within the tolerance, a share of the scale, and roundoff."""
+        return self.size <= tolerance * self.scale + self.roundoff
 
 
 def observable_row_space(system: LinearSystem) -> np.ndarray:
@@ -78,22 +119,57 @@ def realise(system: LinearSystem, latent_dim: int | None = None) -> Realisation:
 
 
 def is_exact(system: LinearSystem, r: Realisation, tolerance: float = TOLERANCE) -> bool:
-    """Whether D B = C and K B = B A hold for all of a batch.
+    """Whether D B = C and K B = B A hold for all of a batch, in any latent coordinates.
 
     Arguments:
         system: The system or a batch of systems.
-        r: The realisation or a batch of realisations.
-        tolerance: The largest norms of the residuals, as fractions of
-            ||C||_Sigma + ||D|| ||B||_Sigma and of (||K|| + ||A||) ||B||_Sigma, with the spectral
-            norms of D, K and A.
+        r: The realisation or a batch of realisations; one that is not finite is not exact.
+        tolerance: The largest sizes, as fractions of the scales, of `current_misfit` and
+            `closure_misfit`; what the latent coordinates add in roundoff is allowed besides.
     """
-    size = np.sqrt(norm2(r.B, system.Sigma))
-    current = np.sqrt(norm2(system.C, system.Sigma)) + _spectral(r.D) * size
-    transition = (_spectral(r.K) + _spectral(system.A)) * size
-    return bool(
-        np.all(np.sqrt(current_loss(system, r)) <= tolerance * current)
-        and np.all(np.sqrt(transition_loss(system, r)) <= tolerance * transition)
-    )
+    finite = all(np.all(np.isfinite(M)) for M in (r.B, r.D, r.K))
+    misfits = (current_misfit, closure_misfit)
+    return finite and all(bool(np.all(f(system, r).holds(tolerance))) for f in misfits)
+
+
+def current_misfit(system: LinearSystem, r: Realisation) -> Misfit:
+    """||D B - C||_Sigma against ||C||_Sigma."""
+    norm = lambda M: np.linalg.norm(M, axis=(-2, -1))
+    size = norm(current_residual(system, r) @ system.root)
+    terms = np.abs(r.D) @ np.abs(r.B) @ np.abs(system.root)
+    return _misfit(system, size, norm(system.C @ system.root), norm(terms))
+
+
+def closure_misfit(system: LinearSystem, r: Realisation) -> Misfit:
+    """||C_B^{-1/2} (K B - B A) Sigma^{1/2}||_2 against K and A in the same whitened coordinates.
+
+    The scale is ||C_B^{-1/2} K C_B^{1/2}||_2 + ||Sigma^{-1/2} A Sigma^{1/2}||_2. A singular C_B
+    is taken for one at the edge of `refuse_deficient`.
+
+    Arguments:
+        system: The system or a batch of systems.
+        r: The realisation or a batch of realisations, finite.
+    """
+    X, lengths = level_rows(r.B @ system.root)
+    left, values, _ = np.linalg.svd(X, full_matrices=False)
+    values = np.maximum(values, RANK_TOLERANCE)
+    whiten, colour = T(left) / values[..., None], left * values[..., None, :]
+    size = _spectral(whiten @ (transition_residual(system, r) / lengths) @ system.root)
+    K = whiten @ (r.K / lengths * T(lengths)) @ colour
+    A = np.linalg.solve(system.root, system.A @ system.root)
+    terms = np.abs(r.K) @ np.abs(r.B) + np.abs(r.B) @ np.abs(system.A)
+    terms = np.abs(whiten) @ (terms / lengths) @ np.abs(system.root)
+    return _misfit(system, size, _spectral(K) + _spectral(A), _spectral(terms))
+
+
+def level_rows(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """M with rows of largest entry one, and the (..., d, 1) numbers that they were divided by.
+
+    Rows of different length cost the decompositions of M digits that its row space has.
+    """
+    lengths = np.max(np.abs(M), axis=-1, keepdims=True)
+    lengths = np.where(lengths > 0, lengths, 1.0)
+    return M / lengths, lengths
 
 
 def refuse_inexact(
@@ -113,7 +189,8 @@ def refuse_inexact(
         raise InputError(
             f"`{name}` must be an exact realisation, D B = C and K B = B A; it has"
             f" ||D B - C||_Sigma = {current:.3g} and ||K B - B A||_Sigma = {transition:.3g}, where"
-            f" a fraction of {tolerance:.3g} of their scale is roundoff"
+            f" a fraction of {tolerance:.3g} of C and, once the latent state is whitened, of K and"
+            " A is roundoff"
         )
 
 
@@ -219,6 +296,14 @@ def _row_space(M: np.ndarray, scale: float) -> np.ndarray:
     """Orthonormal rows that span the rows of M, where singular values up to roundoff are zero."""
     _, values, rows = np.linalg.svd(M, full_matrices=False)
     return rows[values > RANK_TOLERANCE * scale]
+
+
+def _misfit(
+    system: LinearSystem, size: np.ndarray, scale: np.ndarray, terms: np.ndarray
+) -> Misfit:
+    """The misfit with the roundoff of products whose terms add up to so much in absolute value."""
+    roundoff = 8 * system.n * np.finfo(float).eps * terms
+    return Misfit(size, scale, np.minimum(roundoff, ROUNDOFF_SHARE * scale))
 
 
 def _spectral(M: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ Reference: Theorem 1 of the paper and its appendix "When reconstruction harms ma
 prediction".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,17 +71,21 @@ class Threshold:
     """Where reconstruction drives a direction out of the latent space.
 
     Attributes:
-        rec: The smallest lambda_rec at which it is lost; 0 where it is lost at any, infinite
-            where it never is.
-        kept_before: The fraction of its variance kept just below `rec`.
+        rec: The smallest lambda_rec at which it is lost; 0 where it is lost without
+            reconstruction already (a larger weight may bring it back), infinite where no loss
+            was found up to lambda_rec = `searched`.
+        kept_before: The fraction of its variance kept just below `rec`, or at `searched`.
         kept_after: The fraction kept just above: an exchange of eigenvalues makes it jump.
-        kept_last: The fraction kept at the largest weight searched, where reconstruction rules.
+        kept_last: The fraction kept in the limit of large lambda_rec, where reconstruction rules.
+        searched: The largest lambda_rec below `rec` at which roundoff leaves no doubt that the
+            direction is kept; 0 where there is none.
     """
 
     rec: float
     kept_before: float
     kept_after: float
     kept_last: float
+    searched: float
 
 
 def spectral_matrix(system: LinearSystem, weights: Weights) -> np.ndarray:
@@ -136,10 +140,14 @@ def find_threshold(
 ) -> Threshold:
     """The smallest lambda_rec at which the selected latent space loses a direction.
 
-    lambda_rec is searched over eighteen decades around lambda_max(M_cur) / lambda_max(Sigma),
-    forty points each, and the first loss then bisected to roundoff. Where what is kept never
-    grows with lambda_rec (one observable) that is the answer; otherwise a loss that is undone
-    within a fortieth of a decade is passed over.
+    What is kept without reconstruction and in the limit of large lambda_rec is known from the
+    eigenvectors of M_cur and of Sigma, ties among them broken by the other matrix. Between the
+    two, lambda_rec is searched over thirty decades around lambda_max(M_cur) / lambda_max(Sigma),
+    forty points each, and the first loss then bisected to roundoff. Points at which roundoff of M
+    could decide, because eigenvalues about the d-th are too close, are passed over. So an
+    infinite answer holds up to lambda_rec = `searched`, and `kept_last` tells the limit. Where
+    what is kept never grows with lambda_rec (one observable) there is nothing between them;
+    otherwise a loss that is undone within a fortieth of a decade is passed over too.
 
     Arguments:
         system: One system, not a batch.
@@ -157,25 +165,20 @@ def find_threshold(
     if np.linalg.norm(M_cur) == 0:
         raise InputError(f"`cur` = {cur} and `C` must not be zero: no task competes with Sigma")
 
-    def kept(rec: float) -> float:
-        top = np.linalg.eigh(M_cur + rec * system.Sigma)[1][:, -latent_dim:]
-        return float(np.sum((q @ top) ** 2) / np.sum(q**2))
-
-    unit = np.linalg.norm(M_cur, 2) / np.linalg.norm(system.Sigma, 2)
-    grid = unit * np.logspace(-9, 9, 18 * 40 + 1)
     # The fraction 1 would be missed by roundoff alone.
     limit = fraction - RANK_TOLERANCE
-    lost = next((i for i, rec in enumerate(grid) if kept(rec) < limit), None)
-    last = kept(grid[-1])
+    contest = _Contest(M_cur, system.Sigma, q[0] / np.linalg.norm(q), latent_dim)
+    start, last = contest.kept_without(), contest.kept_last()
+    if start < limit:
+        return Threshold(0.0, start, start, last, searched=0.0)
+    unit = np.linalg.norm(M_cur, 2) / np.linalg.norm(system.Sigma, 2)
+    grid = (unit * np.logspace(-15, 15, 30 * 40 + 1)).tolist()
+    searched, lost = _first_loss(contest, grid, limit)
     if lost is None:
-        return Threshold(rec=np.inf, kept_before=last, kept_after=last, kept_last=last)
-    if lost == 0:
-        first = kept(grid[0])
-        return Threshold(rec=0.0, kept_before=first, kept_after=first, kept_last=last)
-    rec = _bisect(lambda rec: kept(rec) < limit, float(grid[lost - 1]), float(grid[lost]))
-    # Closer than this, roundoff mixes the two eigenvectors that change places.
-    before, after = kept(rec * (1 - 1e-6)), kept(rec * (1 + 1e-6))
-    return Threshold(rec=rec, kept_before=before, kept_after=after, kept_last=last)
+        before = contest.kept(searched) if searched else start
+        return Threshold(np.inf, before, last, last, searched)
+    rec = _bisect(lambda rec: contest.kept(rec) < limit, searched or grid[0], lost)
+    return Threshold(rec, contest.beside(rec, -1), contest.beside(rec, 1), last, searched)
 
 
 def two_dimensional_system(
@@ -190,6 +193,11 @@ def two_dimensional_system(
         a: The eigenvalue of u.
         b: The eigenvalue of n.
     """
+    if not (np.isfinite(c) and c != 0):
+        raise InputError(f"`c` = {c} must be finite and not zero: without it there is no task")
+    for name, variance in (("variance_u", variance_u), ("variance_n", variance_n)):
+        if not 0 < variance < np.inf:
+            raise InputError(f"`{name}` = {variance} must be a positive, finite variance")
     return LinearSystem(np.diag([a, b]), np.array([[c, 0.0]]), np.diag([variance_u, variance_n]))
 
 
@@ -207,6 +215,86 @@ def two_dimensional_threshold(
     two_dimensional_system(c, variance_u=variance_u, variance_n=variance_n)
     excess = variance_n - variance_u
     return cur * c**2 * variance_u / excess if excess > 0 else np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class _Contest:
+    """M_cur and rec Sigma contend for d places; a unit vector `q` (n,) watches what is kept."""
+
+    M_cur: np.ndarray
+    Sigma: np.ndarray
+    q: np.ndarray
+    latent_dim: int
+
+    @property
+    def roundoff(self) -> float:
+        """What roundoff may do to the eigenvalues of a matrix, as a fraction of its norm."""
+        # A few units for each of the n terms of a product, in Sigma, in M and in `eigh`.
+        return 16 * len(self.q) * float(np.finfo(float).eps)
+
+    def kept(self, rec: float) -> float:
+        """What the selected space keeps, with roundoff."""
+        vectors = np.linalg.eigh(self.M_cur + rec * self.Sigma)[1]
+        return self._part(vectors[:, -self.latent_dim :])
+
+    def bounds(self, rec: float) -> tuple[float, float]:
+        """The least and the most that is kept for all that roundoff can do.
+
+        The top j eigenvectors are selected for j <= d, the others are not for j >= d, and
+        roundoff turns the space of the top j by at most its size over the gap after the j-th.
+        """
+        values, vectors = np.linalg.eigh(self.M_cur + rec * self.Sigma)
+        values, vectors = values[::-1] / values[-1], vectors[:, ::-1]
+        kept = np.concatenate([[0.0], np.cumsum((self.q @ vectors) ** 2)])
+        # The floor keeps the quotient finite where eigenvalues are equal.
+        turn = self.roundoff / np.maximum(-np.diff(values), 1e-200)
+        turn = np.concatenate([[0.0], turn, [0.0]])
+        low, high = kept - turn, kept + turn
+        return float(np.max(low[: self.latent_dim + 1])), float(np.min(high[self.latent_dim :]))
+
+    def beside(self, rec: float, side: int) -> float:
+        """What is kept above (1) or below (-1) `rec`, as near as roundoff lets one tell."""
+        weight = rec
+        for step in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
+            weight = rec * (1 + side * step)
+            low, high = self.bounds(weight)
+            if high - low < 1e-3:
+                break
+        return self.kept(weight)
+
+    def kept_without(self) -> float:
+        """What is kept as rec falls to zero."""
+        return self._part(self._leading(self.M_cur, self.Sigma))
+
+    def kept_last(self) -> float:
+        """What is kept as rec grows without bound."""
+        return self._part(self._leading(self.Sigma, self.M_cur))
+
+    def _leading(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """A top-d eigenspace of first + t second for t > 0 that vanishes, (n, d)."""
+        values, vectors = np.linalg.eigh(first)
+        values, vectors = values[::-1], vectors[:, ::-1]
+        tied = np.abs(values - values[self.latent_dim - 1]) <= self.roundoff * values[0]
+        above, level = vectors[:, : int(np.argmax(tied))], vectors[:, tied]
+        order = np.linalg.eigh(T(level) @ second @ level)[1][:, ::-1]
+        return np.concatenate([above, level @ order], axis=1)[:, : self.latent_dim]
+
+    def _part(self, vectors: np.ndarray) -> float:
+        return float(np.sum((self.q @ vectors) ** 2))
+
+
+def _first_loss(
+    contest: _Contest, grid: Sequence[float], limit: float
+) -> tuple[float, float | None]:
+    """The last weight that surely keeps `limit` before the first that surely does not."""
+    held = 0.0
+    for rec in grid:
+        low, high = contest.bounds(rec)
+        if high < limit:
+            return held, rec
+        if low >= limit:
+            held = rec
+    return held, None
 
 
 def _bisect(lost: Callable[[float], bool], low: float, high: float) -> float:

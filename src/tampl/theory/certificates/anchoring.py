@@ -14,9 +14,11 @@ Fixed target. Along B = alpha \bar B, with x = <K \bar B, K \bar B - \bar B A>_S
                                       + 2 (alpha - 1) x,
 
 and x = 0 at K = K*(\bar B): the target anchors the scale at alpha = 1. As alpha -> 0 the loss goes
-to ||\bar B A||^2, not to zero. Both are statements about one block; what repeated rounds do is the
-matter of `convergence` and `rounds`, and what they do at a closed model without the task, of
-`instability`.
+to ||\bar B A||^2, which is zero only where \bar B A = 0. For another K it is least at
+alpha_star = <K \bar B, \bar B A> / ||K \bar B||^2, and where that is not positive the encoder
+shrinks along the ray in spite of the target. Both are statements about one block; what repeated
+rounds do is the matter of `convergence` and `rounds`, and what they do at a closed model without
+the task, of `instability`.
 
 Reference: the paper's appendices "Fixed-coordinate transition regression" and "Fixed-target scale
 anchoring".
@@ -140,19 +142,19 @@ class ScaleAnchoring:
     r"""The transition loss along B = alpha \bar B with K and \bar B fixed.
 
     Attributes:
-        minimum: ||K \bar B - \bar B A||^2_Sigma, the loss at alpha = 1.
+        loss_at_target: ||K \bar B - \bar B A||^2_Sigma, the loss at alpha = 1.
         stiffness: ||K \bar B||^2_Sigma, the factor of (alpha - 1)^2.
         cross: <K \bar B, K \bar B - \bar B A>_Sigma; zero at K = K*(\bar B).
         limit: ||\bar B A||^2_Sigma, the loss as alpha -> 0.
         alpha_star: Where the loss along the ray is least; not a number where it is constant.
         detached_pull: Radial component 2 <K B, K B - B A>_Sigma of the detached gradient.
         joint_pull: Radial component 2 ||K B - B A||^2_Sigma of the joint gradient.
-        verdict: "anchored" (least at alpha = 1 only), "displaced" (least at another alpha only) or
-            "free" (K \bar B = 0: every scale is as good).
+        verdict: "anchored" (least at alpha = 1 only), "displaced" (only at another alpha > 0),
+            "shrinks" (only at an alpha <= 0) or "free" (K \bar B = 0: every scale is as good).
         words: The verdict as a sentence.
     """
 
-    minimum: np.ndarray
+    loss_at_target: np.ndarray
     stiffness: np.ndarray
     cross: np.ndarray
     limit: np.ndarray
@@ -166,12 +168,12 @@ class ScaleAnchoring:
 
     @property
     def joint_pull(self) -> np.ndarray:
-        return 2 * self.minimum
+        return 2 * self.loss_at_target
 
     def loss(self, alpha: float | np.ndarray) -> np.ndarray:
         """The loss at a scale by the identity; alpha must broadcast with the batch."""
         away = np.asarray(alpha) - 1
-        return self.minimum + away**2 * self.stiffness + 2 * away * self.cross
+        return self.loss_at_target + away**2 * self.stiffness + 2 * away * self.cross
 
 
 def scale_anchoring(system: LinearSystem, r: Realisation) -> ScaleAnchoring:
@@ -184,14 +186,16 @@ def scale_anchoring(system: LinearSystem, r: Realisation) -> ScaleAnchoring:
     """
     require_point(system, r)
     KB, BA = r.K @ r.B, r.B @ system.A
-    minimum, stiffness = norm2(KB - BA, system.Sigma), norm2(KB, system.Sigma)
+    loss, stiffness = norm2(KB - BA, system.Sigma), norm2(KB, system.Sigma)
     limit, cross = norm2(BA, system.Sigma), inner(KB, KB - BA, system.Sigma)
     free = stiffness <= ROUNDING**2 * limit
     alpha_star = np.where(free, np.nan, 1 - cross / np.where(free, 1.0, stiffness))[()]
-    anchored = np.abs(cross) <= TOLERANCE * (stiffness + limit)
-    verdict = np.select([free, anchored], ["free", "anchored"], "displaced")[()]
+    shrinks = inner(KB, BA, system.Sigma) <= ROUNDING * np.sqrt(stiffness * limit)
+    anchored = np.abs(cross) <= TOLERANCE * np.sqrt(stiffness * (stiffness + limit))
+    signs = [free, shrinks, anchored]
+    verdict = np.select(signs, ["free", "shrinks", "anchored"], "displaced")[()]
     words = tell(_anchor_words, verdict, alpha_star, stiffness, limit)
-    return ScaleAnchoring(minimum, stiffness, cross, limit, alpha_star, verdict, words)
+    return ScaleAnchoring(loss, stiffness, cross, limit, alpha_star, verdict, words)
 
 
 def _fit_words(verdict: str, mu: float, bound: float, factor: float) -> str:
@@ -207,7 +211,12 @@ def _fit_words(verdict: str, mu: float, bound: float, factor: float) -> str:
 def _anchor_words(verdict: str, alpha: float, stiffness: float, limit: float) -> str:
     if verdict == "free":
         return "K B = 0: the fixed target does not hold the scale of the encoder."
-    return (
-        f"The fixed target holds the scale at alpha = {alpha:.6g} with stiffness {stiffness:.4g};"
-        f" as the encoder shrinks to zero the transition loss goes to {limit:.4g}."
-    )
+    end = f"; as the encoder shrinks to zero the transition loss goes to {limit:.4g}"
+    clause = end if limit > 0 else ""
+    if verdict == "shrinks":
+        return (
+            "The fixed target does not hold the scale: along the ray the transition loss is least"
+            f" at alpha = {alpha:.6g}, and the encoder shrinks towards zero{clause}."
+        )
+    hold = f"The fixed target holds the scale at alpha = {alpha:.6g}"
+    return f"{hold} with stiffness {stiffness:.4g}{clause}."

@@ -25,6 +25,7 @@ import numpy as np
 from ...errors import InputError
 from ..gradients import Perturbation
 from ..linear import LinearSystem, Realisation, T, Weights, norm2
+from ..realisability import level_rows
 from .conditions import (
     ROUNDING,
     require,
@@ -111,7 +112,9 @@ def incorrect_attractor(
     """
     form = _reduce(system, r, weights)
     gains = np.linalg.svd(form.sylvester, compute_uv=False)
-    tau_0, variance = np.min(gains, axis=-1), np.min(np.linalg.eigvalsh(form.S_0), axis=-1)
+    tau_0 = np.min(gains, axis=-1)
+    # Not by the eigenvalues of S_0, which has lost half of the digits of B_0 to its largest rows.
+    variance = np.linalg.svd(r.B @ system.root, compute_uv=False)[..., -1] ** 2
     barrier = weights.tr * tau_0**2 * variance
     gain = weights.cur * np.linalg.norm(system.C @ system.root, 2, axis=(-2, -1)) ** 2
     margin = barrier - gain
@@ -149,23 +152,30 @@ def schur_test(system: LinearSystem, r: Realisation, weights: Weights) -> SchurT
 def require_incorrect_point(system: LinearSystem, r: Realisation) -> np.ndarray:
     """Refuses all but (B_0, 0, K_0) with K_0 B_0 = B_0 A, C Sigma B_0^T = 0, C not 0.
 
+    No violation depends on latent coordinates: that of C Sigma B_0^T = 0 is
+    ||C Sigma^{1/2} P_0||_F and that of D_0 = 0 is ||D_0 B_0||_Sigma, both against ||C||_Sigma.
+
     Returns:
         S_0 = B_0 Sigma B_0^T (..., d, d).
     """
     S_0 = require_point(system, r)
-    task, latent = norm2(system.C, system.Sigma), norm2(r.B, system.Sigma)
+    norm = lambda M: np.linalg.norm(M, axis=(-2, -1))
+    task = norm(system.C @ system.root)
     if np.any(task == 0):
         raise InputError("`system.C` must not be 0: with ||C||_Sigma = 0 there is no task to lose")
-    overlap = np.linalg.norm(system.C @ system.Sigma @ T(r.B), axis=(-2, -1))
-    require("r.B", "C Sigma B_0^T = 0", size=overlap, of=np.sqrt(task * latent))
-    require("r.D", "D_0 = 0", size=np.linalg.norm(r.D, axis=(-2, -1)), of=np.sqrt(task / latent))
+    _, values, rows = np.linalg.svd(level_rows(r.B @ system.root)[0], full_matrices=False)
+    overlap = norm(system.C @ system.root @ T(rows))
+    # So far may rounding turn the row space of a skewed encoder.
+    turn = system.n * np.finfo(float).eps * values[..., 0] / values[..., -1]
+    require("r.B", "C Sigma B_0^T = 0", size=overlap, of=task, roundoff=turn * task)
+    require("r.D", "D_0 = 0", size=norm(r.D @ r.B @ system.root), of=task)
     require_closed(system, r)
     return S_0
 
 
 def omitted_basis(system: LinearSystem, B: np.ndarray) -> np.ndarray:
     """Q (..., n, n - d): orthonormal, orthogonal to row(B Sigma^{1/2})."""
-    rows = np.linalg.svd(B @ system.root, full_matrices=True).Vh
+    rows = np.linalg.svd(level_rows(B @ system.root)[0], full_matrices=True).Vh
     return T(rows[..., B.shape[-2] :, :])
 
 
@@ -207,8 +217,8 @@ def _attractor_words(verdict: str, tau_0: float, barrier: float, gain: float, lo
     numbers = f"tau_0 = {tau_0:.4g}, transition barrier {barrier:.4g}, readout gain {gain:.4g}"
     if verdict == "attractor":
         return (
-            f"Joint descent with small steps is drawn to this closed model and keeps the current"
-            f" loss {loss:.4g} ({numbers})."
+            f"Joint descent with small steps goes from every near start to this closed model up to"
+            f" latent coordinates and keeps the current loss {loss:.4g} ({numbers})."
         )
     return (
         f"The sufficient condition fails, which proves neither attraction nor escape ({numbers})."
@@ -218,8 +228,9 @@ def _attractor_words(verdict: str, tau_0: float, barrier: float, gain: float, lo
 def _schur_words(verdict: str, smallest: float) -> str:
     curvature = f"the reduced curvature is at least {smallest:.4g}"
     return {
-        "attractor": f"Joint descent with small steps is drawn to this closed model: {curvature}.",
+        "attractor": "Joint descent with small steps goes from every near start to this closed"
+        f" model up to latent coordinates: {curvature}.",
         "saddle": f"The closed model is a saddle of the joint loss: {curvature}, attained, and"
-        " descent leaves it.",
+        " descent from almost every near start leaves it.",
         "undecided": f"Second order decides nothing: {curvature}, zero within rounding.",
     }[verdict]

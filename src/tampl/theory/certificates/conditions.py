@@ -2,9 +2,11 @@ r"""What the certificates share: refusals with the size of the violation, verdic
 
 A certificate is a frozen record. Its numbers have the batch shape of its arguments (plain scalars
 where there is no batch), `verdict` is one word for each system of the batch and `words` a sentence
-that says what follows from the numbers. A verdict is given only where the numbers exceed what
-rounding may do to them; everything else is "undecided". Conditions that a theorem presupposes are
-no part of a verdict: where they do not hold, the argument is refused.
+that says what follows from the numbers. Signs are compared with an estimate of what rounding does
+to them, and within it the verdict is "undecided". The estimate is no proven bound: matrices that
+are far from normal or badly conditioned may lose more digits than it allows for. Conditions that a
+theorem presupposes are no part of a verdict: where they do not hold beyond rounding, the argument
+is refused.
 
 For a full-row-rank encoder, C_B = B Sigma B^T is the covariance of the latent state.
 """
@@ -16,8 +18,8 @@ import numpy as np
 
 from ...errors import InputError
 from ..checks import TOLERANCE, as_matrix, require_finite
-from ..linear import LinearSystem, Realisation, T, Weights, norm2, transition_residual
-from ..realisability import refuse_deficient
+from ..linear import LinearSystem, Realisation, T, Weights
+from ..realisability import closure_misfit, refuse_deficient
 
 __all__ = [
     "ROUNDING",
@@ -33,7 +35,14 @@ ROUNDING = 1e-12
 """Share of the terms of a difference below which its sign is not trusted."""
 
 
-def require(name: str, condition: str, *, size: Any, of: Any = 1.0) -> None:  # noqa: ANN401
+def require(
+    name: str,
+    condition: str,
+    *,
+    size: Any,  # noqa: ANN401
+    of: Any = 1.0,  # noqa: ANN401
+    roundoff: Any = 0.0,  # noqa: ANN401
+) -> None:
     """Refuses an argument that violates a condition in any system of the batch.
 
     Arguments:
@@ -41,14 +50,15 @@ def require(name: str, condition: str, *, size: Any, of: Any = 1.0) -> None:  # 
         condition: What must hold.
         size: By how much it is violated.
         of: What the size is measured against; at most `TOLERANCE` of it passes.
+        roundoff: What passes besides.
     """
-    size, of = np.broadcast_arrays(size, of)
-    bad = ~(size <= TOLERANCE * of)
+    size, limit = np.broadcast_arrays(size, TOLERANCE * np.asarray(of) + roundoff)
+    bad = ~(size <= limit)
     if np.any(bad):
         worst = np.flatnonzero(bad)[np.argmax(size[bad])]
         raise InputError(
             f"`{name}` must satisfy {condition}; the violation is {size.flat[worst]:.3g}, and"
-            f" {TOLERANCE * of.flat[worst]:.3g} would count as rounding"
+            f" {limit.flat[worst]:.3g} would count as rounding"
         )
 
 
@@ -68,11 +78,12 @@ def require_point(system: LinearSystem, r: Realisation) -> np.ndarray:
 
 
 def require_closed(system: LinearSystem, r: Realisation) -> None:
-    """Refuses a model whose latent dynamics are not those of the system, K B = B A."""
-    spectral = lambda M: np.linalg.norm(M, 2, axis=(-2, -1))
-    size = np.sqrt(norm2(transition_residual(system, r), system.Sigma))
-    scale = (spectral(r.K) + spectral(system.A)) * np.sqrt(norm2(r.B, system.Sigma))
-    require("r.K", "K B = B A", size=size, of=scale)
+    """Refuses a model whose latent dynamics are not those of the system, K B = B A.
+
+    The violation is that of `closure_misfit`, which no change of latent coordinates alters.
+    """
+    misfit = closure_misfit(system, r)
+    require("r.K", "K B = B A", size=misfit.size, of=misfit.scale, roundoff=misfit.roundoff)
 
 
 def latent_covariance(system: LinearSystem, B: np.ndarray, name: str = "B") -> np.ndarray:

@@ -34,7 +34,7 @@ from ..updates import require_step
 from .conditions import ROUNDING, require_point, require_weights, tell
 
 __all__ = [
-    "Certificate",
+    "ConvergenceCertificate",
     "Linearisation",
     "as_columns",
     "certify_convergence",
@@ -45,7 +45,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, eq=False)
-class Certificate:
+class ConvergenceCertificate:
     """The numbers of the convergence theorem at an exact realisation.
 
     Attributes:
@@ -100,7 +100,7 @@ class Linearisation:
 
 def certify_convergence(
     system: LinearSystem, r: Realisation, weights: Weights, mu: float | None = None
-) -> Certificate:
+) -> ConvergenceCertificate:
     """Evaluates the sufficient condition at an exact realisation.
 
     Arguments:
@@ -134,7 +134,7 @@ def certify_convergence(
     within = applies & (step <= mu_max)
     verdict = np.where(within | (bound < 1), "converges", "undecided")[()]
     scale = np.linalg.norm(r.B @ system.root, axis=(-2, -1)) / np.sqrt(r.latent_dim)
-    return Certificate(
+    return ConvergenceCertificate(
         s_star=s_star,
         epsilon_star=epsilon_star + 0 * s_star,
         margin=margin,
@@ -149,7 +149,7 @@ def certify_convergence(
         scale_condition=scale > strength,
         s_star_bound=np.sqrt(weights.tr) * scale + 0 * s_star,
         verdict=verdict,
-        words=tell(_words, verdict, s_star, epsilon_star, mu_max, step, scale, strength),
+        words=tell(_words, verdict, s_star, epsilon_star, mu_max, step, bound, scale, strength),
     )
 
 
@@ -209,18 +209,32 @@ def _spectral(M: np.ndarray) -> np.ndarray:
 
 
 def _words(
-    verdict: str, s: float, epsilon: float, mu_max: float, mu: float, scale: float, needed: float
+    verdict: str,
+    s: float,
+    epsilon: float,
+    mu_max: float,
+    mu: float,
+    bound: float,
+    scale: float,
+    needed: float,
 ) -> str:
     numbers = f"s_star = {s:.4g}, epsilon_star = {epsilon:.4g}"
     if verdict == "converges":
+        why = (
+            f"certified steps up to {mu_max:.4g}"
+            if mu <= mu_max
+            else f"by the finer bound {bound:.6g} on a round, though beyond mu_max = {mu_max:.4g}"
+        )
         return (
-            f"TAMPL rounds with the common step {mu:.4g} converge from every near start to this"
-            f" model up to latent coordinates ({numbers}, certified steps up to {mu_max:.4g})."
+            f"TAMPL rounds of one step per block with the common size {mu:.4g} converge from every"
+            f" near start to this model up to latent coordinates ({numbers}, {why})."
         )
     if mu_max > 0:
         return (
-            f"The step {mu:.4g} is too large to be certified ({numbers}, mu_max = {mu_max:.4g})."
+            f"The common size {mu:.4g} is too large for rounds of one step per block to be"
+            f" certified ({numbers}, mu_max = {mu_max:.4g})."
         )
     if scale <= needed:
         numbers += f"; the encoder scale {scale:.4g} would have to exceed {needed:.4g}"
-    return f"The sufficient condition fails, which proves nothing ({numbers})."
+    condition = "The sufficient condition for rounds of one step per block fails"
+    return f"{condition}, which proves nothing ({numbers})."

@@ -9,14 +9,14 @@ neither kind is refused unless it is asked for.
 Reference: the paper's section "Analysis" and its appendix "Proofs and Supporting Results".
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from ...errors import InputError
-from ..checks import TOLERANCE
+from ..checks import RANK_TOLERANCE, TOLERANCE
 from ..gradients import joint_gradient
 from ..joint import shrinking_step_bound
 from ..linear import (
@@ -33,13 +33,16 @@ from ..updates import Round
 from .anchoring import fit_transition, scale_anchoring
 from .attractor import incorrect_attractor, require_incorrect_point, schur_test
 from .convergence import certify_convergence
-from .instability import detached_instability
+from .instability import detached_instability, spectral_ordering
 from .rounds import certify_rounds
 
 __all__ = ["HORIZON", "Finding", "certify", "certify_dimension"]
 
 HORIZON = 10
 """Steps of the rollout error that is reported."""
+
+ABOUT_EXACT = ("local convergence", "TAMPL rounds")
+"""Names of the findings about exact realisations, which depend on the latent coordinates."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,9 @@ def certify_dimension(
 ) -> tuple[Finding, ...]:
     """Gathers every certificate of the exact realisation that `realise` finds.
 
-    Where none exists, only what can be said of the dimension itself.
+    Its encoder has orthonormal rows. In other latent coordinates it is as exact, but s_star, the
+    scale condition and the spectral radius are others, and those findings say so. Where no exact
+    realisation exists, only what can be said of the dimension itself.
 
     Arguments:
         system: One system, not a batch.
@@ -111,23 +116,33 @@ def certify_dimension(
     if not 1 <= latent_dim <= system.n:
         raise InputError(f"`d` = {latent_dim} must be from 1 to n = {system.n}, the rows of `A`")
     found = _realisability(system, latent_dim)
-    if found.verdict == "none exists":
+    if found.verdict != "exists":
         return found, _selection(system, latent_dim, weights)
-    return certify(system, realise(system, latent_dim), weights=weights, steps=steps)
+    findings = certify(system, realise(system, latent_dim), weights=weights, steps=steps)
+    note = "This is for an encoder with orthonormal rows; another scaling may have another verdict"
+    return tuple(
+        replace(found, words=f"{found.words} {note}.") if found.name in ABOUT_EXACT else found
+        for found in findings
+    )
 
 
 def _realisability(system: LinearSystem, latent_dim: int) -> Finding:
     smallest = len(observable_row_space(system))
     numbers = {"n": system.n, "m": system.m, "d": latent_dim, "smallest_d": smallest}
-    try:
-        realise(system, latent_dim)
-    except InputError as error:
-        words = f"No exact realisation of dimension {latent_dim} exists: {error}."
-        return Finding("realisability", "none exists", words, numbers)
+    verdict = "exists"
     words = (
         f"An exact realisation of dimension {latent_dim} exists; the smallest one has {smallest}."
     )
-    return Finding("realisability", "exists", words, numbers)
+    try:
+        realise(system, latent_dim)
+    except InputError as error:
+        # The message is for callers of `realise`; only its reason is news here.
+        message, _, reason = str(error).replace("`latent_dim`", "`d`").partition(", since ")
+        verdict, words = "undecided", f"{message}."
+        if reason:
+            verdict = "none exists"
+            words = f"No exact realisation of dimension {latent_dim} exists, since {reason}."
+    return Finding("realisability", verdict, words, numbers)
 
 
 def _exactness(system: LinearSystem, r: Realisation, exact: bool) -> Finding:
@@ -152,16 +167,36 @@ def _selection(system: LinearSystem, latent_dim: int, weights: Weights) -> Findi
     if not rows or weights.cur == 0:
         return Finding(name, "does not apply", "There is no task for reconstruction to lose.", {})
     found = [find_threshold(system, row, latent_dim=latent_dim, cur=weights.cur) for row in rows]
-    first = min(found, key=lambda threshold: threshold.rec)
-    numbers = {"lambda_rec": first.rec, "kept_last": first.kept_last}
-    if np.isinf(first.rec):
-        words = f"With {latent_dim} latent coordinates no weight of reconstruction loses the task."
-        return Finding(name, "harmless", words, numbers)
-    words = (
-        f"From lambda_rec = {first.rec:.4g} on, the best {latent_dim} latent coordinates determine"
-        " less than half of the variance of an observable."
+    first = min(found, key=lambda threshold: (threshold.rec, threshold.kept_last))
+    numbers = {
+        "lambda_rec": first.rec,
+        "kept_before": first.kept_before,
+        "kept_last": first.kept_last,
+        "searched": min(threshold.searched for threshold in found),
+    }
+    lost = (
+        f"the best {latent_dim} latent coordinates determine less than half of the variance of an"
+        " observable"
     )
-    return Finding(name, "harmful", words, numbers)
+    if first.rec == 0:
+        words = f"Without reconstruction already, {lost}."
+        return Finding(name, "no room", words, numbers)
+    if np.isfinite(first.rec):
+        # Of several observables a larger weight may bring one back at the cost of another.
+        where = (
+            "From lambda_rec = {:.4g} on" if system.m == 1 else "Just above lambda_rec = {:.4g}"
+        )
+        words = f"{where.format(first.rec)}, {lost}."
+        return Finding(name, "harmful", words, numbers)
+    up_to = f"up to lambda_rec = {numbers['searched']:.4g}"
+    if first.kept_last < 0.5 - RANK_TOLERANCE:
+        words = f"No loss was found {up_to}, but where lambda_rec is large enough {lost}."
+        return Finding(name, "harmful", words, numbers)
+    words = (
+        f"With {latent_dim} latent coordinates no weight of reconstruction loses the task,"
+        f" searched {up_to} and in the limit of large ones."
+    )
+    return Finding(name, "harmless", words, numbers)
 
 
 def _joint_scale(system: LinearSystem, r: Realisation, weights: Weights) -> Finding:
@@ -185,17 +220,21 @@ def _is_stationary(system: LinearSystem, r: Realisation, weights: Weights) -> bo
 def _about_incorrect(
     system: LinearSystem, r: Realisation, weights: Weights, applies: bool
 ) -> list[Finding]:
-    names = ("incorrect attractor", "Schur test", "detached instability")
+    checks: dict[str, Callable[[], Any]] = {
+        "incorrect attractor": lambda: incorrect_attractor(system, r, weights),
+        "Schur test": lambda: schur_test(system, r, weights),
+        "detached instability": lambda: detached_instability(system, r, weights),
+        "spectral ordering": lambda: spectral_ordering(system, r),
+    }
     if not applies:
         words = "It is about closed models without the task: K B = B A, D = 0, C Sigma B^T = 0."
-        return [Finding(name, "does not apply", words, {}) for name in names]
-    checks = (incorrect_attractor, schur_test, detached_instability)
+        return [Finding(name, "does not apply", words, {}) for name in checks]
     findings = []
-    for name, check in zip(names, checks, strict=True):
+    for name, check in checks.items():
         try:
-            findings.append(_finding(name, check(system, r, weights)))
+            findings.append(_finding(name, check()))
         except InputError as error:
-            # The instability is shown for Sigma = I and symmetric A only.
+            # The instability and its ordering are for Sigma = I and symmetric A only.
             findings.append(Finding(name, "does not apply", f"{error}.", {}))
     return findings
 
@@ -203,17 +242,33 @@ def _about_incorrect(
 def _about_exact(
     system: LinearSystem, r: Realisation, weights: Weights, steps: Round | None
 ) -> list[Finding]:
-    names = ("local convergence", "TAMPL rounds")
     if steps is None:
         words = "It is about exact realisations: D B = C, K B = B A."
-        return [Finding(name, "does not apply", words, {}) for name in names]
-    single = steps.encoder_steps == steps.transition_steps == 1
-    common = steps.mu_encoder if single and steps.mu_encoder == steps.mu_transition else None
-    theorem = certify_convergence(system, r, weights, common)
+        return [Finding(name, "does not apply", words, {}) for name in ABOUT_EXACT]
+    theorem, rounds = ABOUT_EXACT
     return [
-        _finding(names[0], theorem),
-        _finding(names[1], certify_rounds(system, r, weights, steps)),
+        _convergence(theorem, system, r, weights, steps),
+        _finding(rounds, certify_rounds(system, r, weights, steps)),
     ]
+
+
+def _convergence(
+    name: str, system: LinearSystem, r: Realisation, weights: Weights, steps: Round
+) -> Finding:
+    """The theorem where the round is one of its own, else what it says of those that are."""
+    single = steps.encoder_steps == steps.transition_steps == 1
+    if single and steps.mu_encoder == steps.mu_transition:
+        return _finding(name, certify_convergence(system, r, weights, steps.mu_encoder))
+    found = _finding(name, certify_convergence(system, r, weights))
+    at_another_step = ("mu", "error_bound", "coarse_bound")
+    numbers = {key: value for key, value in found.numbers.items() if key not in at_another_step}
+    mu_max = numbers["mu_max"]
+    others = f"it certifies common steps up to {mu_max:.4g}" if mu_max > 0 else "it certifies none"
+    words = (
+        "The theorem is about rounds of one step per block and a common step size, and the round"
+        f" asked for is another; of its own kind {others}."
+    )
+    return Finding(name, "does not apply", words, numbers)
 
 
 def _refuse(system: LinearSystem, r: Realisation) -> None:

@@ -189,9 +189,13 @@ def _ordering_words(verdict: str, low: float, high: float, least: float) -> str:
 
 def _instability_words(verdict: str, growth: float, proven: bool) -> str:
     if verdict == "undecided":
-        return f"No omitted direction grows under TAMPL rounds (largest rate {growth:.4g})."
+        return (
+            f"No rate on what the model omits is positive beyond rounding (largest {growth:.4g}),"
+            " so this calculation does not show that TAMPL rounds of small steps leave the model."
+        )
     why = "as the paper proves" if proven else "by computation, not by the paper's conditions"
     return (
-        f"TAMPL rounds of one step mu per block leave this closed model for every mu, {why}: a"
-        f" perturbation grows by at least 1 + {growth:.4g} mu in each."
+        "TAMPL rounds of one step mu per block leave this closed model from almost every near"
+        f" start for every mu, {why}: in the long run a perturbation grows by at least"
+        f" 1 + {growth:.4g} mu in each."
     )

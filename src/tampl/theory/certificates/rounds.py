@@ -7,10 +7,11 @@ the same steps; the target is perturbed as B is at the start of the round,
     U_{s+1} = U_s - mu_E g_B',   V_{s+1} = V_s - mu_E g_D',   W_{q+1} = W_q - mu_T g_K',
 
 with the differentials of `gradients`. At an exact realisation these are the paper's formulas, but
-they hold at every point. Psi fixes every exact realisation, so
-DPsi is the identity on the changes of latent coordinates, and with N an orthonormal basis of their
-complement J_err = N^T DPsi N is the induced map on perturbations modulo coordinates. Where its
-spectral radius is below one, rounds converge from every near start.
+they hold at every point. Psi fixes every exact realisation, so DPsi is the identity on the changes
+of latent coordinates, and with N an orthonormal basis of their complement J_err = N^T DPsi N is
+the induced map on perturbations modulo coordinates. Where its spectral radius is below one, rounds
+converge from every near start. Where the residual stands still in other directions too, J_err has
+the eigenvalue one, and it may be defective: only a radius clearly above one then shows anything.
 
 Reference: the paper's appendix "Local convergence for finite alternating blocks".
 """
@@ -40,6 +41,10 @@ __all__ = [
     "spectral_radius",
 ]
 
+DEFECT = 100 * float(np.sqrt(np.finfo(float).eps))
+"""What rounding may do to a defective eigenvalue of a matrix of norm one: it moves a pair by the
+root of the precision times how strongly the two are coupled."""
+
 
 @dataclass(frozen=True, eq=False)
 class RoundCertificate:
@@ -66,7 +71,7 @@ class RoundCertificate:
 
 
 def certify_rounds(
-    system: LinearSystem, r: Realisation, weights: Weights, round: Round
+    system: LinearSystem, r: Realisation, weights: Weights, steps: Round
 ) -> RoundCertificate:
     """Decides local convergence of rounds of any shape by the spectral radius.
 
@@ -74,17 +79,17 @@ def certify_rounds(
         system: The linear system.
         r: An exact realisation of full row rank; any other is refused.
         weights: The loss weights lambda_cur and lambda_tr, both positive.
-        round: The numbers and sizes of the steps.
+        steps: The numbers and sizes of the steps.
     """
     response = np.linalg.svd(linearise(system, r, weights).R @ normal_basis(r), compute_uv=False)
-    jacobian = round_jacobian(system, r, weights, round)
+    jacobian = round_jacobian(system, r, weights, steps)
     induced = quotient(jacobian, r)
     radius, norm = spectral_radius(induced), np.linalg.norm(induced, 2, axis=(-2, -1))
     s_star = np.min(response, axis=-1)
     # A further direction in which the residual stands still has the eigenvalue one exactly, and
-    # rounding may move a defective one by the root of the machine precision: the residual decides.
+    # rounding may move a defective one by the root of the machine precision.
     moves = s_star > ROUNDING * response[..., 0]
-    rounding = ROUNDING * np.maximum(norm, 1.0)
+    rounding = np.where(moves, ROUNDING, DEFECT) * np.maximum(norm, 1.0)
     signs = [moves & (radius < 1 - rounding), radius > 1 + rounding]
     verdict = np.select(signs, ["converges", "unstable"], "undecided")[()]
     words = tell(_words, verdict, radius, moves)
@@ -92,7 +97,7 @@ def certify_rounds(
 
 
 def round_jacobian(
-    system: LinearSystem, r: Realisation, weights: Weights, round: Round
+    system: LinearSystem, r: Realisation, weights: Weights, steps: Round
 ) -> np.ndarray:
     """The differential of `tampl_round` at any point, (..., p, p) with p = d n + m d + d^2.
 
@@ -100,14 +105,14 @@ def round_jacobian(
         system: The linear system.
         r: The point.
         weights: The loss weights lambda_cur and lambda_tr.
-        round: The numbers and sizes of the steps.
+        steps: The numbers and sizes of the steps.
     """
-    v = differentiate_round(system, r, weights, round, unit_perturbations(system, r))
+    v = differentiate_round(system, r, weights, steps, unit_perturbations(system, r))
     return as_columns(v.U, v.V, v.W)
 
 
 def differentiate_round(
-    system: LinearSystem, r: Realisation, weights: Weights, round: Round, change: Perturbation
+    system: LinearSystem, r: Realisation, weights: Weights, steps: Round, change: Perturbation
 ) -> Perturbation:
     """What a round makes of a perturbation of its start, to first order.
 
@@ -115,22 +120,22 @@ def differentiate_round(
         system: The linear system.
         r: The start of the round.
         weights: The loss weights lambda_cur and lambda_tr.
-        round: The numbers and sizes of the steps.
+        steps: The numbers and sizes of the steps.
         change: The perturbation; it may have further leading axes.
     """
-    target, target_change, mu = r.B, change.U, round.mu_encoder
-    for _ in range(round.encoder_steps):
+    target, target_change, mu = r.B, change.U, steps.mu_encoder
+    for _ in range(steps.encoder_steps):
         g = encoder_gradient(system, r, weights, target)
         h = encoder_differential(
             system, r, weights, target=target, change=change, target_change=target_change
         )
         change = Perturbation(change.U - mu * h.B, change.V - mu * h.D, change.W)
         r = Realisation(r.B - mu * g.B, r.D - mu * g.D, r.K)
-    for _ in range(round.transition_steps):
+    for _ in range(steps.transition_steps):
         g = transition_gradient(system, r, weights)
         h = transition_differential(system, r, weights, change)
-        change = Perturbation(change.U, change.V, change.W - round.mu_transition * h.K)
-        r = Realisation(r.B, r.D, r.K - round.mu_transition * g.K)
+        change = Perturbation(change.U, change.V, change.W - steps.mu_transition * h.K)
+        r = Realisation(r.B, r.D, r.K - steps.mu_transition * g.K)
     return change
 
 
@@ -151,13 +156,13 @@ def spectral_radius(M: np.ndarray) -> np.ndarray:
 
 
 def _words(verdict: str, radius: float, moves: bool) -> str:
-    if not moves:
-        still = "rounds stand still in directions that are no change of latent coordinates"
-        return f"The residual decides nothing: {still} (spectral radius {radius:.6g})."
-    return {
+    said = {
         "converges": f"Rounds converge from every near start, in the long run by {radius:.6g} each"
-        " (spectral radius modulo latent coordinates).",
+        " (spectral radius modulo latent coordinates)",
         "unstable": f"Rounds leave the neighbourhood of this model from almost every near start:"
-        f" the spectral radius modulo latent coordinates is {radius:.6g}.",
-        "undecided": "The spectral radius modulo latent coordinates is one within rounding.",
+        f" the spectral radius modulo latent coordinates is {radius:.6g}",
+        "undecided": "The spectral radius modulo latent coordinates is one within rounding"
+        f" ({radius:.6g})",
     }[verdict]
+    still = "; rounds stand still in directions that are no change of latent coordinates"
+    return f"{said}{'' if moves else still}."
