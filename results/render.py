@@ -109,6 +109,13 @@ def tuning_table(record: Record) -> str:
     return table(["setting", "value", "validation RMSE", "repeated on a CPU"], lines)
 
 
+def full_column(score: Record | None) -> list[str]:
+    """The scores of one run; empty where there is no run, N/A where there is no distribution."""
+    if score is None:
+        return ["", ""]
+    return [f"{score['rmse']:.4f}", "N/A" if score["mmd"] is None else f"{score['mmd']:.4f}"]
+
+
 def render_readme() -> str:
     """README's block."""
     mini, full, seeds = (
@@ -118,8 +125,7 @@ def render_readme() -> str:
     demo = load("demo.json")
     lines = []
     for key, row in mini["scores"].items():
-        ours = full["scores"].get(key, {})
-        column = [f"{ours[name]:.4f}" if ours.get(name) else "" for name in ("rmse", "mmd")]
+        column = full_column(full["scores"].get(key))
         lines.append([name_of(key), spread(row["rmse"]), spread(row["mmd"]), *column])
     ratios = [
         run["scores"]["tampl"]["rmse"] / run["scores"]["mean_trajectory"]["rmse"]

@@ -45,8 +45,6 @@ def test_a_run_is_estimated_by_its_own_epochs_and_else_by_its_method_s():
     ]
     found = [each.estimated_s for each in estimate(entries)]
     assert found == [20.0, 60.0, None, 40.0]
-    assert estimate(entries)[0].remaining_s == 10.0
-    assert estimate(entries)[2].remaining_s is None
 
 
 def test_the_file_is_plain(tmp_path):

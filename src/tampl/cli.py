@@ -33,6 +33,7 @@ app = typer.Typer(
 app.add_typer(linear, name="linear")
 
 RecipeFile = Annotated[Path, typer.Argument(help="Recipe, a TOML file.")]
+RunDirs = Annotated[list[Path], typer.Argument(help="Folders of evaluated runs.")]
 RunDir = Annotated[Path, typer.Argument(help="Folder of a run.")]
 DataDir = Annotated[Path, typer.Option("--data", help="Folder of a store.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -227,7 +228,7 @@ def evaluate(run: RunDir, data: DataDir, device: Device = "cpu", as_json: Json =
 
 @app.command()
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of evaluated runs.")],
+    runs: RunDirs,
     out: Annotated[Path, typer.Option(help="Folder for page and figures.")],
     as_json: Json = False,
 ) -> None:
@@ -239,7 +240,7 @@ def report(
 
 @app.command()
 def record(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of evaluated runs.")],
+    runs: RunDirs,
     out: Annotated[Path, typer.Option(help="Folder of an experiment, such as results/sirs.")],
     as_json: Json = False,
 ) -> None:

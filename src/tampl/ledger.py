@@ -46,11 +46,6 @@ class Entry:
     seconds: float
     estimated_s: float | None = None
 
-    @property
-    def remaining_s(self) -> float | None:
-        """Seconds of training that are left."""
-        return None if self.estimated_s is None else max(0.0, self.estimated_s - self.seconds)
-
 
 def read_entry(folder: Path, origin: Mapping[str, Any], *, total_epochs: int) -> Entry:
     """Reads from a run's folder how far it is.

@@ -136,7 +136,8 @@ def _operations_per_pair(trainer: Trainer, stage: Stage) -> float:
         {name: value.cpu() for name, value in batch.noise.items()},
         batch.window,
     )
-    pairs = min(trainer.training.batch_size, len(trainer.frames.pairs))
+    size, steps = trainer.training.batch_size, batch.window - 1
+    pairs = min(max(1, size // steps) * steps, len(trainer.frames.pairs))
     for name, module in modules.named_children():
         module.requires_grad_(name in stage.moves)
     with FlopCounterMode(display=False) as counter:

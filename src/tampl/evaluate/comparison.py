@@ -10,7 +10,7 @@ from typing import Any
 
 from .excess import excess
 from .metrics import Score
-from .statistics import Difference, Summary, paired_difference, summarize
+from .statistics import Difference, Summary, paired_difference, summarize, summarize_known
 
 __all__ = [
     "ANCHOR",
@@ -165,7 +165,7 @@ def _method_row(runs: Sequence[RunScore], floor: Score | None) -> MethodScore:
     scales = [run.latent_std for run in runs if run.latent_std is not None]
     return MethodScore(
         rmse=summarize(run.score.rmse for run in runs),
-        mmd=_over_seeds([run.score.mmd for run in runs]),
+        mmd=summarize_known([run.score.mmd for run in runs]),
         excess=None if floor is None else _mean([excess(run.score, floor) for run in runs]),
         latent_std=summarize(scales).mean if scales else None,
         seeds=tuple(run.seed for run in runs),
@@ -175,17 +175,12 @@ def _method_row(runs: Sequence[RunScore], floor: Score | None) -> MethodScore:
 
 def _baseline_row(key: str, score: Score, floor: Score | None) -> MethodScore:
     above = None if floor is None or key == "floor" else excess(score, floor)
-    return MethodScore(summarize([score.rmse]), _over_seeds([score.mmd]), above)
+    return MethodScore(summarize([score.rmse]), summarize_known([score.mmd]), above)
 
 
 def _mean(scores: Sequence[Score]) -> Score:
-    mmd = _over_seeds([score.mmd for score in scores])
+    mmd = summarize_known([score.mmd for score in scores])
     return Score(summarize(score.rmse for score in scores).mean, mmd.mean if mmd else None)
-
-
-def _over_seeds(values: Sequence[float | None]) -> Summary | None:
-    known = [value for value in values if value is not None]
-    return summarize(known) if known else None
 
 
 def _paired(trained: Mapping[str, Sequence[RunScore]]) -> dict[str, PairedScore]:

@@ -16,7 +16,7 @@ from math import isfinite, sqrt
 import numpy as np
 from scipy.special import stdtrit
 
-__all__ = ["Difference", "Summary", "Verdict", "paired_difference", "summarize"]
+__all__ = ["Difference", "Summary", "Verdict", "paired_difference", "summarize", "summarize_known"]
 
 _UPPER = 0.975  # what leaves 5 % on both sides together
 
@@ -70,6 +70,12 @@ def summarize(values: Iterable[float]) -> Summary:
     with np.errstate(invalid="ignore", over="ignore"):  # scores of forecasts that blew up
         std = float(np.std(kept, ddof=1)) if len(kept) > 1 else None
         return Summary(float(np.mean(kept)), std, kept)
+
+
+def summarize_known(values: Iterable[float | None]) -> Summary | None:
+    """The summary of the values that there are; None where there are none."""
+    known = [value for value in values if value is not None]
+    return summarize(known) if known else None
 
 
 def paired_difference(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Difference | None:

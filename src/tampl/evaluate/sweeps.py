@@ -1,11 +1,11 @@
 """One setting varied: errors and latent scale over training seeds for each of its values."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from .metrics import Score
-from .statistics import Summary, summarize
+from .statistics import Summary, summarize_known
 
 __all__ = ["FailedValue", "Sweep", "SweepRow", "SweptRun", "sweep_rows"]
 
@@ -94,14 +94,9 @@ def _row(value: Any, runs: Sequence[SweptRun]) -> SweepRow:  # noqa: ANN401
     return SweepRow(
         value=value,
         seeds=tuple(run.seed for run in runs),
-        validation=_over_seeds(run.validation for run in runs),
-        rmse=_over_seeds(score.rmse for score in scores),
-        mmd=_over_seeds(score.mmd for score in scores),
-        latent_std=_over_seeds(run.latent_std for run in runs),
+        validation=summarize_known(run.validation for run in runs),
+        rmse=summarize_known(score.rmse for score in scores),
+        mmd=summarize_known(score.mmd for score in scores),
+        latent_std=summarize_known(run.latent_std for run in runs),
         collapsed=tuple(run.seed for run in runs if run.collapsed),
     )
-
-
-def _over_seeds(values: Iterable[float | None]) -> Summary | None:
-    known = [value for value in values if value is not None]
-    return summarize(known) if known else None
