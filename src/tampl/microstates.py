@@ -1,7 +1,8 @@
 """Kinds of microstates: how one is stored, checked and shown to a network.
 
-A microstate x_t is kept in its *stored form* (a lattice as one byte per site), on disk and on the
-training device alike, and becomes the *network input* (one-hot channels) one batch at a time.
+A microstate x_t is kept in its *stored form* (a lattice as one byte per site, particles in fixed
+point), on disk and on the training device alike, and becomes the *network input* (one-hot
+channels, scaled positions) one batch at a time.
 """
 
 from typing import Annotated, Any, Literal, Protocol
@@ -15,7 +16,10 @@ from torch import Tensor
 from .errors import InputError
 from .records import Record
 
-__all__ = ["AnyMicrostate", "Lattice", "Microstate", "Vector"]
+__all__ = ["AnyMicrostate", "Lattice", "Microstate", "Particles", "Vector"]
+
+
+_LEVELS = 2**16
 
 
 class Microstate(Protocol):
@@ -84,10 +88,11 @@ class Lattice(_Kind):
         return stored.astype(np.uint8)
 
     def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
-        # Comparing bytes makes the channels without the int64 detour of torch's one_hot.
+        # Comparing bytes makes the channels without the int64 detour of torch's one_hot, in one
+        # pass and channels last in memory, as a GPU's convolutions read them.
         states = torch.arange(self.states, dtype=torch.uint8, device=stored.device)
-        # Channels last in memory, as a GPU's convolutions read them.
-        return (stored.unsqueeze(-1) == states).to(dtype).movedim(-1, -3)
+        one_hot = torch.empty((*stored.shape, self.states), dtype=dtype, device=stored.device)
+        return torch.eq(stored.unsqueeze(-1), states, out=one_hot).movedim(-1, -3)
 
 
 class Vector(_Kind):
@@ -117,4 +122,127 @@ class Vector(_Kind):
         return stored.to(dtype)
 
 
-AnyMicrostate = Annotated[Lattice | Vector, Field(discriminator="kind")]
+class Particles(_Kind):
+    """A set of particles of several types in a box [0, box]^dim.
+
+    Stored as (N, dim + 1) numbers of 16 bits. The first columns are positions in fixed point:
+    level k stands for (k + 1/2) box / 65536, the middle of its cell. The last column is the type,
+    1 to `types`, and 0 where there is no particle. The input is (B, N, dim + types): positions
+    scaled to [-1, 1], then the type one-hot; where there is no particle all is zero, so that the
+    one-hot's sum says who is there.
+
+    A store holds `count` rows per microstate. Sets have no order and no natural size, so `check`
+    and `network_input` take any other number of rows too: a forecast may start from more or fewer
+    particles than the model was trained on. Microstates of different sizes share a stack once the
+    smaller ones are filled up with rows of zeros.
+
+    Arguments:
+        count: Rows of a stored microstate, N.
+        dim: Dimensions of space.
+        types: Number of types of particles.
+        box: Edge of the box.
+    """
+
+    kind: Literal["particles"] = "particles"
+    count: int = Field(gt=0)
+    dim: int = Field(default=2, gt=0)
+    types: int = Field(gt=0, le=256)
+    box: float = Field(gt=0)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.count, self.dim + 1)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.uint16)
+
+    def check(self, stored: NDArray[Any], name: str) -> NDArray[Any]:
+        if stored.ndim < 2 or stored.shape[-1] != self.dim + 1:
+            raise InputError(
+                f"{name} has shape {stored.shape}; a microstate of this system has shape "
+                f"{self.shape} or another number of rows, several are stacked along the first axis"
+            )
+        if stored.dtype != self.dtype:
+            stored = _to_levels(stored, name)
+        self._check_types(stored[..., -1], name)
+        return stored
+
+    def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
+        # Half precision would not hold all levels.
+        numbers = stored.to(torch.promote_types(dtype, torch.float32))
+        types = torch.arange(1, self.types + 1, dtype=numbers.dtype, device=stored.device)
+        one_hot = (numbers[..., self.dim :] == types).to(numbers.dtype)
+        scaled = (numbers[..., : self.dim] + 0.5) * (2 / _LEVELS) - 1
+        there = one_hot.sum(dim=-1, keepdim=True)
+        return torch.cat((scaled * there, one_hot), dim=-1).to(dtype)
+
+    def encode(self, positions: NDArray[Any], types: NDArray[Any]) -> NDArray[np.uint16]:
+        """Brings particles into stored form.
+
+        Arguments:
+            positions: Positions in the box, (..., N, dim).
+            types: Types from 1, or 0 where there is no particle, (..., N) or (N,) for all.
+
+        Returns:
+            The stored form, (..., N, dim + 1); each position moves by half a level at most.
+
+        Example:
+            >>> gas = Particles(count=2, types=2, box=8.0)
+            >>> stored = gas.encode(np.array([[0.0, 8.0], [4.0, 1.0]]), np.array([1, 2]))
+            >>> stored.tolist()
+            [[0, 65535, 1], [32768, 8192, 2]]
+        """
+        if positions.ndim < 2 or positions.shape[-1] != self.dim:
+            raise InputError(
+                f"`positions` has shape {positions.shape}; it must be (..., N, {self.dim})"
+            )
+        self._check_types(types, "`types`")
+        # NaN fails both comparisons.
+        if not ((positions >= 0) & (positions <= self.box)).all():
+            raise InputError(
+                f"`positions` must be numbers from 0 to {self.box:g}, the edge of the box; they "
+                f"range from {positions.min():.6g} to {positions.max():.6g}"
+            )
+        stored = np.empty((*positions.shape[:-1], self.dim + 1), self.dtype)
+        levels = positions * (_LEVELS / self.box)
+        stored[..., :-1] = np.minimum(levels, _LEVELS - 1, out=levels)
+        stored[..., -1] = types
+        return stored
+
+    def decode(self, stored: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Positions (..., N, dim) and types (..., N) of microstates in stored form."""
+        positions = (stored[..., :-1] + 0.5) * (self.box / _LEVELS)
+        return positions, stored[..., -1].astype(np.int64)
+
+    def _check_types(self, types: NDArray[Any], name: str) -> None:
+        if types.dtype.kind not in "iu":
+            raise InputError(f"{name} has types as {types.dtype}; they must be integers")
+        if types.size and (types.min() < 0 or types.max() > self.types):
+            worst = types.min() if types.min() < 0 else types.max()
+            raise InputError(
+                f"{name} has a particle of type {worst}; types are 1 to {self.types}, and 0 where "
+                "there is no particle"
+            )
+        if not types.any(axis=-1).all():
+            raise InputError(f"{name} has a microstate without particles; it needs one at least")
+
+
+def _to_levels(stored: NDArray[Any], name: str) -> NDArray[np.uint16]:
+    """Numbers of another type in 16 bits, where they fit."""
+    kind = stored.dtype.kind
+    if kind not in "biuf" or (kind == "f" and not np.array_equal(stored, np.trunc(stored))):
+        raise InputError(
+            f"{name} must hold whole numbers, the levels and types that `Particles.encode` makes "
+            "of positions"
+        )
+    if stored.size and (stored.min() < 0 or stored.max() >= _LEVELS):
+        worst = stored.min() if stored.min() < 0 else stored.max()
+        raise InputError(
+            f"{name} has a particle outside of the box, at level {worst}; levels are 0 to "
+            f"{_LEVELS - 1}"
+        )
+    return stored.astype(np.uint16)
+
+
+AnyMicrostate = Annotated[Lattice | Particles | Vector, Field(discriminator="kind")]

@@ -1,10 +1,13 @@
 """Solvers converge at their order, are exact where they must be, and carry noise to the target."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
 from gaussian_flow import GaussianFlow
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tampl.flow import SOLVERS, euler, midpoint, rk4, solve
 from tampl.seeding import torch_generator
@@ -113,3 +116,33 @@ def test_gradients_pass_through_the_solution():
     solve(logistic, w, z, step=rk4, steps=20).sum().backward()
     y = 0.3 * math.exp(1.2) / (0.7 + 0.3 * math.exp(1.2))
     assert z.grad.item() == pytest.approx(y * (1 - y), abs=1e-6)
+
+
+@given(grading=st.floats(1, 4), steps=st.integers(1, 12))
+def test_graded_steps_shorten_towards_the_end_and_fill_the_interval(grading, steps):
+    times = []
+
+    def velocity(w, s, z):
+        times.append(s[0].item())
+        return torch.ones_like(w)
+
+    w = solve(velocity, column(0.0), column(0.0), step=euler, steps=steps, grading=grading)
+    assert w.item() == pytest.approx(1)
+    lengths = [b - a for a, b in pairwise([*times, 1.0])]
+    assert all(a >= b - 1e-12 for a, b in pairwise(lengths)) and min(lengths) > 0
+
+
+@pytest.mark.parametrize(("grading", "least"), [(1.0, 0.55), (2.0, 0.93)])
+def test_grading_keeps_a_narrow_width(grading, least):
+    # The width of the flow to N(m, 0.05^2) is a linear function of the noise: one point shows it.
+    sigma = 0.05
+    w = solve(
+        GaussianFlow(sigma).velocity,
+        column(1.0, -1.0),
+        column(0.0, 0.0),
+        step=midpoint,
+        steps=5,
+        grading=grading,
+    )
+    assert least < w[0].item() / sigma < least + 0.1
+    assert w[1].item() == pytest.approx(-w[0].item())

@@ -4,9 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from tampl.methods import LiteralTampl, Tampl
+from tampl.errors import InputError
+from tampl.methods import LiteralTampl, Tampl, TamplPlus
 from tampl.methods.base import Batch
 from tampl.methods.tampl import representation_loss
+from tampl.models.spec import MLPTransitionSpec
 
 
 def parameters(modules):
@@ -159,3 +161,30 @@ def test_weights_enter_the_loss(bench):
 
 def test_defaults_are_the_papers():
     assert Tampl() == Tampl(lambda_cur=1.0, lambda_tr=0.1)
+
+
+def test_tampl_plus_is_tampl_first_and_then_moves_the_transition_alone(bench):
+    training = bench.training(epochs=3)
+    plain, plus = bench.trainer(Tampl(), training), bench.trainer(TamplPlus(), training)
+    plus.modules.anchor.load_state_dict(plain.modules.transition.state_dict())
+    for name in ("encoder", "readout"):
+        same = getattr(plain.modules, name).state_dict()
+        getattr(plus.modules, name).load_state_dict(same)
+    untouched = {k: v.clone() for k, v in plus.modules.transition.velocity.state_dict().items()}
+    for _ in range(training.epochs):
+        assert plus.run_epoch().losses == plain.run_epoch().losses
+    frozen = {k: v.clone() for k, v in plus.modules.encoder.state_dict().items()}
+    torch.testing.assert_close(plus.modules.transition.velocity.state_dict(), untouched)
+    losses = [plus.run_epoch().losses["refit"]["total"] for _ in range(training.epochs)]
+    assert losses[-1] < losses[0]
+    torch.testing.assert_close(dict(plus.modules.encoder.state_dict()), frozen, rtol=0, atol=0)
+    # Calibrated on the representation that came of the first part.
+    assert not torch.equal(
+        plus.modules.transition.sigma, torch.ones_like(plus.modules.transition.sigma)
+    )
+
+
+def test_tampl_plus_refuses_a_transition_without_flow(bench, spec):
+    other = spec.model_copy(update={"transition": MLPTransitionSpec(name="mlp")})
+    with pytest.raises(InputError, match="calibrates a flow"):
+        TamplPlus().modules(other, bench.store.description)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from tampl.flow import flow_matching_loss, midpoint, solve
-from tampl.models import DeterministicTransition, FlowTransition
+from tampl.models import CalibratedFlowTransition, DeterministicTransition, FlowTransition
 from tampl.nn import VelocityMLP
 from tampl.seeding import ambient_seed, torch_generator
 
@@ -93,3 +93,36 @@ def test_gradients_reach_every_parameter_and_both_ends(name, pairs, device, requ
     transition.loss(z, z_next, transition.draw(6, torch_generator(0, device=device))).backward()
     for tensor in [*transition.parameters(), z, z_next]:
         assert tensor.grad.abs().sum() > 0
+
+
+def make_calibrated(dtype, device):
+    with ambient_seed(0, "flow"):
+        velocity = VelocityMLP(DIM, hidden=[16], frequencies=2)
+    return CalibratedFlowTransition(velocity, DIM, step=midpoint, steps=2).to(device, dtype)
+
+
+def test_a_calibrated_flow_has_the_loss_of_standardised_increments(dtype, device, pairs):
+    calibrated = make_calibrated(dtype, device)
+    z, z_next = pairs
+    calibrated.calibrate(z, z_next)
+    increment = z_next - z
+    target = (increment - increment.mean(dim=0)) / increment.std(dim=0)
+    condition = (z - z.mean(dim=0)) / z.std(dim=0)
+    noise = calibrated.draw(6, torch_generator(0, device=device))
+    expected = flow_matching_loss(
+        calibrated.velocity, condition, target, s=noise["s"], epsilon=noise["epsilon"]
+    )
+    torch.testing.assert_close(calibrated.loss(z, z_next, noise), expected)
+
+
+def test_a_calibrated_step_does_not_depend_on_the_units(dtype, device, pairs):
+    """Latent states in other units, calibrated in them, take the same step in those units."""
+    z, z_next = pairs
+    noise = torch.randn(6, DIM, generator=torch_generator(0, "noise")).to(device, dtype)
+    scale = torch.tensor([0.01, 1.0, 300.0], device=device, dtype=dtype)
+    shift = torch.tensor([5.0, -1.0, 0.0], device=device, dtype=dtype)
+    plain, other = make_calibrated(dtype, device), make_calibrated(dtype, device)
+    plain.calibrate(z, z_next)
+    other.calibrate(z * scale + shift, z_next * scale + shift)
+    found = (other(z * scale + shift, noise) - shift) / scale
+    torch.testing.assert_close(found, plain(z, noise), rtol=1e-3, atol=2e-3)

@@ -1,6 +1,17 @@
-r"""Fixed-step integration of d w / d s = v(w, s; z) from s = 0 to s = 1, z held fixed."""
+r"""Fixed-step integration of d w / d s = v(w, s; z) from s = 0 to s = 1, z held fixed.
+
+Where a transition adds little noise, the law of w narrows to a width sigma << 1 at the very end:
+on the way to N(m, sigma^2) its width is 1 - s until 1 - s is about sigma. Equal steps pass over
+that end and leave too small a spread: a width of 0.05 comes out as 0.03 after five midpoint steps.
+Knots that crowd at s = 1,
+
+    s_k = 1 - (1 - k / n)^grading,
+
+resolve it at the same cost (0.048 with grading 2).
+"""
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 from torch import Tensor
 
@@ -35,9 +46,20 @@ def rk4(v: VelocityField, w: Tensor, s: Tensor, h: float, z: Tensor) -> Tensor:
 SOLVERS: Mapping[str, Step] = {"euler": euler, "midpoint": midpoint, "rk4": rk4}
 
 
-def solve(velocity: VelocityField, w: Tensor, z: Tensor, *, step: Step, steps: int) -> Tensor:
-    """Carries the noise w (B, d) to a sample at s = 1 in `steps` equal steps."""
-    h = 1 / steps
-    for k in range(steps):
-        w = step(velocity, w, w.new_full((len(w), 1), k * h), h, z)
+def solve(
+    velocity: VelocityField, w: Tensor, z: Tensor, *, step: Step, steps: int, grading: float = 1.0
+) -> Tensor:
+    """Carries the noise w (B, d) to a sample at s = 1.
+
+    Arguments:
+        velocity: v.
+        w: Base noise.
+        z: Condition, (B, d).
+        step: One step of the solver.
+        steps: How many.
+        grading: How strongly the steps shorten towards s = 1; 1 makes them equal.
+    """
+    knots = [1 - (1 - k / steps) ** grading for k in range(steps + 1)]
+    for s, s_next in pairwise(knots):
+        w = step(velocity, w, w.new_full((len(w), 1), s), s_next - s, z)
     return w

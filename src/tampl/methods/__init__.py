@@ -9,7 +9,7 @@ from .joint import Jld
 from .macro import MacroOnly, NextMacro
 from .reconstruction import Recon, TwoStageRecon
 from .regularizers import Penalty, Sig, Vic
-from .tampl import LiteralTampl, Tampl
+from .tampl import LiteralTampl, Tampl, TamplPlus
 from .vamp import Vamp
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Sig",
     "Stage",
     "Tampl",
+    "TamplPlus",
     "Trainer",
     "TrainingSpec",
     "Turn",
@@ -41,6 +42,7 @@ __all__ = [
 
 METHODS: Mapping[str, Method] = {
     "tampl": Tampl(),
+    "tampl+": TamplPlus(),
     "jld": Jld(),
     "jld-sig": Jld(penalty=Sig()),
     "jld-vic": Jld(penalty=Vic()),

@@ -12,7 +12,7 @@ then \bar E <- E, and stage II moves the transition alone by the unweighted
 pass every frame is encoded, and that cache (`z`, `z_next` of a batch) is the data of the
 transition pass and holds the targets of the next representation pass. `Tampl` works so.
 `LiteralTampl` keeps a copy of the encoder and applies it to every batch, as the algorithm is
-printed; it gives the same numbers and is here to prove it.
+printed; it gives the same numbers and is here to prove it. `TamplPlus` goes beyond the paper.
 
 Reference: Han, Zhao, Li, "Learning Macroscopic Dynamics without Reconstructing Microscopic
 States".
@@ -20,16 +20,20 @@ States".
 
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
+from functools import partial
 
 import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
-from ..models import ModelSpec, Modules
+from ..errors import InputError
+from ..models import CalibratedFlowTransition, ModelSpec, Modules, Transition
+from ..models.spec import CalibratedFlowSpec, FlowTransitionSpec
 from ..systems.base import Description
-from .base import Batch, Losses, Method, Stage, TrainingSpec, Turn, current_loss
+from .base import Batch, Latents, Losses, Method, Stage, TrainingSpec, Turn, current_loss
 
-__all__ = ["LiteralTampl", "Tampl"]
+__all__ = ["LiteralTampl", "Tampl", "TamplPlus"]
 
 
 class Tampl(Method):
@@ -47,27 +51,77 @@ class Tampl(Method):
         return Modules.build(spec, description)
 
     def turns(self, training: TrainingSpec) -> tuple[Turn, ...]:
-        representation = Stage(
+        return (Turn(self.stages(training), training.epochs),)
+
+    def stages(
+        self, training: TrainingSpec, *, transition: str = "transition"
+    ) -> tuple[Stage, Stage]:
+        """Stage I and stage II.
+
+        Arguments:
+            training: Whose optimisers they use.
+            transition: Name of the module that is T.
+        """
+        stage_one = Stage(
             name="representation",
             moves=("encoder", "readout"),
             needs=frozenset({"x", "y", "z_next"}),
             loss=lambda modules, batch: representation_loss(
-                self, modules, batch, z_next=batch["z_next"]
+                self, modules, batch, z_next=batch["z_next"], transition=transition
             ),
-            draw=_draw,
+            draw=partial(_draw, transition=transition),
             optimiser=training.representation,
         )
-        transition = Stage(
+        stage_two = Stage(
             name="transition",
-            moves=("transition",),
+            moves=(transition,),
             needs=frozenset({"z", "z_next"}),
             loss=lambda modules, batch: transition_loss(
-                modules, batch, z=batch["z"], z_next=batch["z_next"]
+                modules, batch, z=batch["z"], z_next=batch["z_next"], transition=transition
             ),
-            draw=_draw,
+            draw=partial(_draw, transition=transition),
             optimiser=training.transition,
         )
-        return (Turn((representation, transition), training.epochs),)
+        return stage_one, stage_two
+
+
+class TamplPlus(Method):
+    r"""TAMPL, then its transition fitted once more on the representation that came of it.
+
+    While the representation moves, T has to hold its scale: it sees absolute latent states beside
+    base noise of size one. Afterwards nothing moves but T, so a second one may see standardised
+    increments, whose spread is of the size of that noise (`CalibratedFlowTransition`). It has the
+    same network and as many epochs as the first, which no model keeps.
+
+    Attributes:
+        tampl: The first part.
+    """
+
+    tampl: Tampl = Tampl()
+
+    def modules(self, spec: ModelSpec, description: Description) -> Modules:
+        if not isinstance(spec.transition, FlowTransitionSpec):
+            raise InputError(
+                f"`model.transition.name` is {spec.transition.name!r}; `tampl+` calibrates a "
+                'flow: choose "flow"'
+            )
+        anchor = spec.transition
+        values = anchor.model_dump(exclude={"name"})
+        calibrated = CalibratedFlowSpec(name="calibrated-flow", **values)
+        built = Modules.build(spec.model_copy(update={"transition": calibrated}), description)
+        built.add({"anchor": anchor.build(spec.latent_dim)})
+        return built
+
+    def turns(self, training: TrainingSpec) -> tuple[Turn, ...]:
+        refit = replace(self.tampl.stages(training)[1], name="refit")
+        return (
+            Turn(
+                self.tampl.stages(training, transition="anchor"),
+                training.epochs,
+                finish=_calibrate,
+            ),
+            Turn((refit,), training.epochs),
+        )
 
 
 class LiteralTampl(Method):
@@ -113,24 +167,53 @@ class LiteralTampl(Method):
 
 
 def representation_loss(
-    weights: Tampl, modules: Modules, batch: Batch, *, z_next: Tensor
+    weights: Tampl,
+    modules: Modules,
+    batch: Batch,
+    *,
+    z_next: Tensor,
+    transition: str = "transition",
 ) -> Losses:
     """L_enc; the gradient reaches E through the condition z_t, not through the target z_next."""
     z = modules.encoder(batch["x"])
     current = current_loss(modules, z, batch["y"])
-    transition = modules.transition.loss(z, z_next, batch.noise)
-    total = weights.lambda_cur * current + weights.lambda_tr * transition
-    return Losses(total, {"cur": current, "tr": transition})
+    l_tr = _named(modules, transition).loss(z, z_next, batch.noise)
+    total = weights.lambda_cur * current + weights.lambda_tr * l_tr
+    return Losses(total, {"cur": current, "tr": l_tr})
 
 
-def transition_loss(modules: Modules, batch: Batch, *, z: Tensor, z_next: Tensor) -> Losses:
+def transition_loss(
+    modules: Modules,
+    batch: Batch,
+    *,
+    z: Tensor,
+    z_next: Tensor,
+    transition: str = "transition",
+) -> Losses:
     """L_tr on frozen encodings, unweighted."""
-    loss = modules.transition.loss(z, z_next, batch.noise)
+    loss = _named(modules, transition).loss(z, z_next, batch.noise)
     return Losses(loss, {"tr": loss})
 
 
-def _draw(modules: Modules, count: int, generator: torch.Generator) -> Mapping[str, Tensor]:
-    return modules.transition.draw(count, generator)
+def _draw(
+    modules: Modules,
+    count: int,
+    generator: torch.Generator,
+    *,
+    transition: str = "transition",
+) -> Mapping[str, Tensor]:
+    return _named(modules, transition).draw(count, generator)
+
+
+def _named(modules: Modules, transition: str) -> Transition:
+    module = modules.get_submodule(transition)
+    assert isinstance(module, Transition)
+    return module
+
+
+def _calibrate(modules: Modules, latents: Latents) -> None:
+    assert isinstance(modules.transition, CalibratedFlowTransition)
+    modules.transition.calibrate(latents.z, latents.z_next)
 
 
 def _target(modules: Modules) -> nn.Module:

@@ -3,9 +3,9 @@ r"""VAMP: an embedding that evolves linearly as well as it can, then a readout o
 With mean-free covariances C00, C0t, Ctt of (z_t, z_{t+1}), each with epsilon on its diagonal where
 it is inverted, the score to maximise is
 
-    VAMP-2 = 1 + || C00^{-1/2} C0t Ctt^{-1/2} ||_F^2 = 1 + tr(C00^{-1} C0t Ctt^{-1} C0t^T),
+    VAMP-2 = 1 + || C00^{-1/2} C0t Ctt^{-1/2} ||_F^2 = 1 + || L0^{-1} C0t Lt^{-T} ||_F^2,
 
-at most 1 + d. The trace needs no square roots, and with them no eigenvectors, whose gradients
+at most 1 + d. Cholesky's C = L L^T does for the square root, without eigenvectors, whose gradients
 diverge where eigenvalues meet. Then the Koopman transition is the least-squares map
 
     z_{t+1} = K z_t + b
@@ -51,7 +51,6 @@ class Vamp(Method):
             loss=self._score_loss,
             draw=lambda modules, count, generator: {},
             optimiser=training.averaged,
-            replays=False,
         )
         readout = Stage(
             name="readout",
@@ -81,9 +80,11 @@ def vamp2_score(z: Tensor, z_next: Tensor, *, epsilon: float) -> Tensor:
         for a, b in ((centred, centred), (centred, centred_next), (centred_next, centred_next))
     )
     ridge = epsilon * torch.eye(z.shape[1], dtype=z.dtype, device=z.device)
-    forward = torch.linalg.solve(c00 + ridge, c0t)
-    backward = torch.linalg.solve(ctt + ridge, c0t.T)
-    return 1 + (forward * backward.T).sum()
+    # Without a check of success, for which a GPU would wait: a failure shows as a loss of NaN.
+    l0, lt = (torch.linalg.cholesky_ex(c + ridge).L for c in (c00, ctt))
+    left = torch.linalg.solve_triangular(l0, c0t, upper=False)
+    whitened = torch.linalg.solve_triangular(lt.T, left, upper=True, left=False)
+    return 1 + whitened.square().sum()
 
 
 def fit_affine(z: Tensor, z_next: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,9 +5,15 @@ from .check import check_model
 from .checkpoint import load_model, save_model
 from .decoders import Decoder
 from .spec import ModelSpec
-from .transitions import DeterministicTransition, FlowTransition, Transition
+from .transitions import (
+    CalibratedFlowTransition,
+    DeterministicTransition,
+    FlowTransition,
+    Transition,
+)
 
 __all__ = [
+    "CalibratedFlowTransition",
     "Decoder",
     "DeterministicTransition",
     "FlowTransition",

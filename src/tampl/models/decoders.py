@@ -1,7 +1,9 @@
 r"""Decoders: what methods that reconstruct microstates train beside the model, and then drop.
 
 A decoder is a conditional law p(x | z) by its loss; it is never sampled from. The loss is the
-batch mean of -log p(x | z) per degree of freedom, so that weights mean the same at every size.
+batch mean of -log p(x | z) per degree of freedom, so that weights mean the same at every size: per
+site of a lattice, per particle of a set. Randomness is data, as for transitions: `draw` makes it,
+`loss` takes it.
 """
 
 from abc import ABC, abstractmethod
@@ -11,7 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-__all__ = ["CategoricalDecoder", "Decoder"]
+from ..nn import ParticleLaw
+
+__all__ = ["CategoricalDecoder", "Decoder", "ParticleDecoder"]
 
 
 class Decoder(nn.Module, ABC):
@@ -43,3 +47,61 @@ class CategoricalDecoder(Decoder):
 
     def draw(self, count: int, generator: torch.Generator) -> Mapping[str, Tensor]:
         return {}
+
+
+class ParticleDecoder(Decoder):
+    """Independent particles given z: -log q(r, c | z), mean over some particles of each set.
+
+    A set is cut into `particles` equal parts and one particle is drawn from each. All are equally
+    likely, so the loss is unbiased; where the set has that many, each comes exactly once.
+    Positions are perturbed by Gaussian noise, so that there is a density to learn.
+
+    Arguments:
+        law: The law of one particle.
+        particles: Particles drawn from each set.
+        noise: Standard deviation of the noise, in units of network input.
+    """
+
+    def __init__(self, law: ParticleLaw, *, particles: int, noise: float) -> None:
+        super().__init__()
+        self.law = law
+        self.particles = particles
+        self.noise = noise
+
+    def loss(self, z: Tensor, x: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
+        dim = self.law.dim
+        chosen = choose(x[..., dim:].sum(dim=-1), noise["place"])
+        particles = x.gather(1, chosen.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
+        r, one_hot = particles[..., :dim] + self.noise * noise["jitter"], particles[..., dim:]
+        z = z.unsqueeze(1).expand(-1, r.shape[1], -1)
+        log_type = (one_hot * self.law.log_type(r, z)).sum(dim=-1)
+        return -(self.law.log_position(r, z) + log_type).mean()
+
+    def draw(self, count: int, generator: torch.Generator) -> Mapping[str, Tensor]:
+        dtype, device = next(self.parameters()).dtype, generator.device
+        shape = (count, self.particles)
+        return {
+            "place": torch.rand(shape, generator=generator, dtype=dtype, device=device),
+            "jitter": torch.randn(
+                (*shape, self.law.dim), generator=generator, dtype=dtype, device=device
+            ),
+        }
+
+
+def choose(present: Tensor, place: Tensor) -> Tensor:
+    """Rows of one particle from each of k equal parts of a set.
+
+    Arguments:
+        present: One where a row is a particle, zero where not, (B, N).
+        place: Where in its part a particle is taken, uniform on [0, 1), (B, k).
+
+    Returns:
+        Indices of rows, (B, k).
+    """
+    parts = place.shape[-1]
+    # In double precision, since in single a place next to 1 would round up into the next part.
+    rank = present.cumsum(dim=-1, dtype=torch.float64)
+    count = rank[:, -1:]
+    part = torch.arange(parts, dtype=torch.float64, device=place.device)
+    wanted = ((part + place) * count / parts).floor().minimum(count - 1)
+    return torch.searchsorted(rank, wanted, right=True)

@@ -7,18 +7,33 @@ encoder on vectors) is refused here, before anything is trained.
 from typing import Annotated, ClassVar, Literal
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import Field, NonNegativeFloat, PositiveInt
 from torch import nn
 
 from ..errors import InputError
 from ..flow import SOLVERS
-from ..microstates import Lattice, Microstate, Vector
-from ..nn import MLP, LatticeDecoder, LatticeEncoder, Residual, VelocityMLP
+from ..microstates import Lattice, Microstate, Particles, Vector
+from ..nn import (
+    MLP,
+    DeepSet,
+    LatticeDecoder,
+    LatticeEncoder,
+    ParticleLaw,
+    Residual,
+    VelocityMLP,
+)
 from ..records import Record
-from .decoders import CategoricalDecoder, Decoder
-from .transitions import DeterministicTransition, FlowTransition, Transition
+from .decoders import CategoricalDecoder, Decoder, ParticleDecoder
+from .transitions import (
+    CalibratedFlowTransition,
+    DeterministicTransition,
+    FlowTransition,
+    Transition,
+)
 
 __all__ = [
+    "CalibratedFlowSpec",
+    "DeepSetEncoderSpec",
     "FlowTransitionSpec",
     "IdentityReadoutSpec",
     "LatticeDecoderSpec",
@@ -30,11 +45,15 @@ __all__ = [
     "MLPTransitionSpec",
     "MacrostateEncoderSpec",
     "ModelSpec",
+    "SplineDecoderSpec",
 ]
 
 Widths = tuple[PositiveInt, ...]
 Source = Literal["x", "y"]
 """What an encoder sees of a frame: its microstate or its macrostate."""
+
+Precision = Literal["float32", "bfloat16"]
+DTYPES: dict[Precision, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 class LatticeEncoderSpec(Record):
@@ -50,7 +69,7 @@ class LatticeEncoderSpec(Record):
     reads: ClassVar[Source] = "x"
     widths: Widths = Field((32, 64, 128, 128), min_length=1)
     hidden: Widths = (128,)
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Precision = "float32"
 
     def build(self, microstate: Microstate, latent_dim: int) -> nn.Module:
         """Builds the encoder for lattices of one number of states."""
@@ -61,7 +80,36 @@ class LatticeEncoderSpec(Record):
             latent_dim,
             widths=self.widths,
             hidden=self.hidden,
-            dtype={"float32": torch.float32, "bfloat16": torch.bfloat16}[self.precision],
+            dtype=DTYPES[self.precision],
+        )
+
+
+class DeepSetEncoderSpec(Record):
+    """A shared network on every particle, the mean over the set, an MLP.
+
+    Attributes:
+        widths: Features of a particle after each shared layer.
+        hidden: Hidden widths of the closing MLP.
+        precision: Of the shared layers on a GPU; a CPU has float32.
+    """
+
+    name: Literal["deepset"]
+    reads: ClassVar[Source] = "x"
+    widths: Widths = Field((256, 256), min_length=1)
+    hidden: Widths = (128,)
+    precision: Precision = "float32"
+
+    def build(self, microstate: Microstate, latent_dim: int) -> nn.Module:
+        """Builds the encoder for particles of some types, however many."""
+        if not isinstance(microstate, Particles):
+            raise _mismatch(self.name, "particles", microstate)
+        return DeepSet(
+            microstate.dim,
+            microstate.types,
+            outputs=latent_dim,
+            widths=self.widths,
+            hidden=self.hidden,
+            dtype=DTYPES[self.precision],
         )
 
 
@@ -138,19 +186,55 @@ class MLPTransitionSpec(Record):
         return DeterministicTransition(Residual(MLP(latent_dim, latent_dim, hidden=self.hidden)))
 
 
-class FlowTransitionSpec(Record):
-    """The conditional flow, with its solver for inference."""
+class _FlowSpec(Record):
+    """A velocity network and its solver for inference.
 
-    name: Literal["flow"]
+    Attributes:
+        hidden: Hidden widths of the velocity network.
+        frequencies: Fourier frequencies of the flow time.
+        solver: Scheme of integration.
+        steps: Steps of integration.
+        grading: How strongly steps shorten towards the end; 1 makes them equal.
+        precision: Of the products between the velocity network's hidden layers.
+    """
+
+    kind: ClassVar[type[FlowTransition]]
     hidden: Widths = (512, 512, 512, 512)
     frequencies: PositiveInt = 8
     solver: Literal["euler", "midpoint", "rk4"] = "midpoint"
     steps: PositiveInt = 5
+    grading: float = Field(1.0, ge=1, allow_inf_nan=False)
+    precision: Precision = "float32"
 
     def build(self, latent_dim: int) -> Transition:
         """Builds the transition."""
-        velocity = VelocityMLP(latent_dim, hidden=self.hidden, frequencies=self.frequencies)
-        return FlowTransition(velocity, latent_dim, step=SOLVERS[self.solver], steps=self.steps)
+        velocity = VelocityMLP(
+            latent_dim,
+            hidden=self.hidden,
+            frequencies=self.frequencies,
+            dtype=DTYPES[self.precision],
+        )
+        return self.kind(
+            velocity,
+            latent_dim,
+            step=SOLVERS[self.solver],
+            steps=self.steps,
+            grading=self.grading,
+        )
+
+
+class FlowTransitionSpec(_FlowSpec):
+    """The conditional flow."""
+
+    name: Literal["flow"]
+    kind: ClassVar[type[FlowTransition]] = FlowTransition
+
+
+class CalibratedFlowSpec(_FlowSpec):
+    """The flow of standardised increments; of the methods, `tampl+` alone calibrates it."""
+
+    name: Literal["calibrated-flow"]
+    kind: ClassVar[type[FlowTransition]] = CalibratedFlowTransition
 
 
 class MLPReadoutSpec(Record):
@@ -180,11 +264,18 @@ class IdentityReadoutSpec(Record):
 
 
 class LatticeDecoderSpec(Record):
-    """Upsampling with circular convolutions; the states of the sites are independent given z."""
+    """Upsampling with circular convolutions; the states of the sites are independent given z.
+
+    Attributes:
+        widths: Channels before each convolution, the coarsest lattice first.
+        hidden: Hidden widths of the opening MLP.
+        precision: Of the convolutions on a GPU; a CPU has float32.
+    """
 
     name: Literal["lattice"]
     widths: Widths = Field((128, 64, 32, 16), min_length=1)
     hidden: Widths = (64,)
+    precision: Precision = "float32"
 
     def build(self, microstate: Microstate, latent_dim: int) -> Decoder:
         """Builds the decoder for lattices of one size."""
@@ -197,18 +288,61 @@ class LatticeDecoderSpec(Record):
                 size=(microstate.height, microstate.width),
                 widths=self.widths,
                 hidden=self.hidden,
+                dtype=DTYPES[self.precision],
             )
         )
 
 
+class SplineDecoderSpec(Record):
+    """Independent particles given z: a spline flow for positions, a softmax for types.
+
+    Attributes:
+        transforms: Number of spline transformations.
+        bins: Bins of a spline.
+        hidden: Hidden widths of the network behind each transformation.
+        type_hidden: Hidden widths of the network of the types.
+        particles: Particles of each set that the loss of a step is taken over.
+        noise: Standard deviation of the noise on positions, where half the box is 1.
+    """
+
+    name: Literal["spline"]
+    transforms: PositiveInt = 4
+    bins: int = Field(16, ge=2)
+    hidden: Widths = (128, 128)
+    type_hidden: Widths = (128, 128)
+    particles: PositiveInt = 128
+    noise: NonNegativeFloat = 0.01
+
+    def build(self, microstate: Microstate, latent_dim: int) -> Decoder:
+        """Builds the decoder for particles of some types, however many."""
+        if not isinstance(microstate, Particles):
+            raise _mismatch(self.name, "particles", microstate, part="decoder")
+        law = ParticleLaw(
+            latent_dim,
+            microstate.dim,
+            microstate.types,
+            transforms=self.transforms,
+            bins=self.bins,
+            hidden=self.hidden,
+            type_hidden=self.type_hidden,
+        )
+        return ParticleDecoder(law, particles=self.particles, noise=self.noise)
+
+
 AnyEncoder = Annotated[
-    LatticeEncoderSpec | MLPEncoderSpec | LinearEncoderSpec | MacrostateEncoderSpec,
+    LatticeEncoderSpec
+    | DeepSetEncoderSpec
+    | MLPEncoderSpec
+    | LinearEncoderSpec
+    | MacrostateEncoderSpec,
     Field(discriminator="name"),
 ]
 AnyTransition = Annotated[
-    LinearTransitionSpec | MLPTransitionSpec | FlowTransitionSpec, Field(discriminator="name")
+    LinearTransitionSpec | MLPTransitionSpec | FlowTransitionSpec | CalibratedFlowSpec,
+    Field(discriminator="name"),
 ]
 AnyReadout = Annotated[MLPReadoutSpec | IdentityReadoutSpec, Field(discriminator="name")]
+AnyDecoder = Annotated[LatticeDecoderSpec | SplineDecoderSpec, Field(discriminator="name")]
 
 
 class ModelSpec(Record):
@@ -226,4 +360,4 @@ class ModelSpec(Record):
     encoder: AnyEncoder
     transition: AnyTransition
     readout: AnyReadout = MLPReadoutSpec(name="mlp")
-    decoder: LatticeDecoderSpec | None = None
+    decoder: AnyDecoder | None = None

@@ -15,7 +15,13 @@ from ..flow import flow_matching_loss, solve
 from ..flow.solver import Step
 from ..nn import VelocityMLP
 
-__all__ = ["DeterministicTransition", "FlowTransition", "Noise", "Transition"]
+__all__ = [
+    "CalibratedFlowTransition",
+    "DeterministicTransition",
+    "FlowTransition",
+    "Noise",
+    "Transition",
+]
 
 Noise = Mapping[str, Tensor]
 
@@ -80,14 +86,24 @@ class FlowTransition(Transition):
         latent_dim: Size of the latent state.
         step: The solver's step, e.g. `tampl.flow.midpoint`.
         steps: Number of solver steps for one transition.
+        grading: How strongly these steps shorten towards the end, see `tampl.flow.solver`.
     """
 
-    def __init__(self, velocity: VelocityMLP, latent_dim: int, *, step: Step, steps: int) -> None:
+    def __init__(
+        self,
+        velocity: VelocityMLP,
+        latent_dim: int,
+        *,
+        step: Step,
+        steps: int,
+        grading: float = 1.0,
+    ) -> None:
         super().__init__()
         self.velocity = velocity
         self.noise_dim = latent_dim
         self.step = step
         self.steps = steps
+        self.grading = grading
 
     def loss(self, z: Tensor, z_next: Tensor, noise: Noise) -> Tensor:
         return flow_matching_loss(self.velocity, z, z_next, s=noise["s"], epsilon=noise["epsilon"])
@@ -104,4 +120,60 @@ class FlowTransition(Transition):
         }
 
     def forward(self, z: Tensor, noise: Tensor) -> Tensor:
-        return solve(self.velocity, noise, z, step=self.step, steps=self.steps)
+        return solve(
+            self.velocity, noise, z, step=self.step, steps=self.steps, grading=self.grading
+        )
+
+
+class CalibratedFlowTransition(FlowTransition):
+    r"""The conditional flow in the units of the latent states it was calibrated on.
+
+    The condition is the standardised z_t, the target the standardised increment,
+
+        (z_{t+1} - z_t - m) / sigma,
+
+    so that the flow's base noise is as wide as what it becomes. Nothing in this loss holds the
+    scale of the latent states, so it is for a representation that no longer moves.
+    """
+
+    centre: Tensor
+    width: Tensor
+    m: Tensor
+    sigma: Tensor
+
+    def __init__(
+        self,
+        velocity: VelocityMLP,
+        latent_dim: int,
+        *,
+        step: Step,
+        steps: int,
+        grading: float = 1.0,
+    ) -> None:
+        super().__init__(velocity, latent_dim, step=step, steps=steps, grading=grading)
+        for name, value in (("centre", 0.0), ("width", 1.0), ("m", 0.0), ("sigma", 1.0)):
+            self.register_buffer(name, torch.full((latent_dim,), value))
+
+    @torch.no_grad()
+    def calibrate(self, z: Tensor, z_next: Tensor) -> None:
+        """Takes centre and width of latent states (n, d), and those of their increments."""
+        increment = z_next - z
+        for own, value in (
+            (self.centre, z.mean(dim=0)),
+            (self.width, z.std(dim=0)),
+            (self.m, increment.mean(dim=0)),
+            (self.sigma, increment.std(dim=0)),
+        ):
+            own.copy_(value)
+
+    def loss(self, z: Tensor, z_next: Tensor, noise: Noise) -> Tensor:
+        return super().loss(self._condition(z), (z_next - z - self.m) / self.sigma, noise)
+
+    def spread(self, z: Tensor) -> Tensor:
+        return super().spread(z / self.sigma)
+
+    def forward(self, z: Tensor, noise: Tensor) -> Tensor:
+        return z + self.m + self.sigma * super().forward(self._condition(z), noise)
+
+    def _condition(self, z: Tensor) -> Tensor:
+        return (z - self.centre) / self.width

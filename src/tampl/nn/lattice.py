@@ -111,6 +111,7 @@ class LatticeDecoder(nn.Module):
         size: Height and width of the lattice, which are met exactly.
         widths: Channels before each convolution, the coarsest lattice first; each doubles it.
         hidden: Hidden widths of the opening MLP.
+        dtype: Precision of the convolutions on a GPU; weights and MLP keep their own.
     """
 
     def __init__(
@@ -121,10 +122,14 @@ class LatticeDecoder(nn.Module):
         size: tuple[int, int],
         widths: Sequence[int],
         hidden: Sequence[int],
+        dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()
+        self.dtype = dtype
         # From the exact size down by halves rounded up, as the encoder's convolutions go.
-        self.sizes = [tuple(-(-n // 2**k) for n in size) for k in range(len(widths), -1, -1)]
+        self.sizes = [
+            (-(-size[0] // 2**k), -(-size[1] // 2**k)) for k in range(len(widths), -1, -1)
+        ]
         height, width = self.sizes[0]
         self.coarse = (widths[0], height, width)
         self.head = MLP(inputs, widths[0] * height * width, hidden=hidden)
@@ -134,7 +139,12 @@ class LatticeDecoder(nn.Module):
         )
 
     def forward(self, z: Tensor) -> Tensor:
-        field = self.head(z).unflatten(-1, self.coarse)
-        for size, convolution in zip(self.sizes[1:], self.convolutions, strict=True):
+        field, sizes = self.head(z).unflatten(-1, self.coarse), self.sizes[1:]
+        if z.is_cuda and self.dtype == torch.bfloat16:
+            from .lattice_triton import deconvolve  # Triton comes with torch for GPUs only
+
+            layers = [layer for layer in self.convolutions if isinstance(layer, CircularConv2d)]
+            return deconvolve(field, layers, sizes, self.dtype).to(z.dtype)
+        for size, convolution in zip(sizes, self.convolutions, strict=True):
             field = convolution(interpolate(nn.functional.silu(field), size=size))
         return field

@@ -7,6 +7,7 @@ __all__ = ["in_reading_order", "name_of"]
 _NAMES = {
     "reference": "Simulation",
     "tampl": "TAMPL",
+    "tampl+": "TAMPL+",
     "jld": "JLD",
     "jld-sig": "JLD-SIG",
     "jld-vic": "JLD-VIC",

@@ -1,0 +1,151 @@
+r"""Networks for sets of particles, blind to the order of their members.
+
+A DeepSet shares one network phi among all particles and sees the set through a mean:
+
+    z = rho(1/n sum_i phi(r_i, c_i)),    r_i a position, c_i the one-hot of a type.
+
+Sets of fewer than N particles are filled up with rows of zeros. phi has no biases and SiLU(0) = 0,
+so that such a row stays exactly zero and a plain sum over all rows leaves it out. Nothing is lost:
+the one-hot gives the first layer a bias for each type.
+
+The other way, from z to a set, goes a law of one particle, q(r, c | z) = q_pos(r | z)
+q_type(c | r, z), which all particles share.
+
+References: Zaheer et al., "Deep Sets", NeurIPS 2017; Durkan et al., "Neural Spline Flows", NeurIPS
+2019.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear, log_softmax, silu
+from zuko.flows import NSF
+
+from .mlp import MLP
+
+__all__ = ["DeepSet", "ParticleLaw"]
+
+SCALE = 4.0
+"""Splines act on [-5, 5]; this brings positions in [-1, 1] inside, with room for noise."""
+
+CONTRAST = 4.0
+"""By how much the first shared layer starts above He's weights; `DeepSet` says why."""
+
+
+class DeepSet(nn.Module):
+    """Shared layers, mean over particles, MLP: (B, N, dim + types) to (B, outputs).
+
+    As a function it is exactly invariant under permutations of the particles and under rows of
+    zeros; in floating point, up to the order of a sum.
+
+    Under a mean over hundreds of particles all sets look much alike at first. In a trial, torch's
+    initial weights learned nothing of the clusters in patterns of 512 particles in 400 steps, and
+    half of their variance in 100 from He's weights, the first layer's times 4: its units then tell
+    places and types apart from the start.
+
+    Arguments:
+        dim: Coordinates of a particle, the first columns of the input.
+        types: Number of types, whose one-hot is the last columns; all zero where no particle is.
+        outputs: Size of the encoding.
+        widths: Features of a particle after each shared layer.
+        hidden: Hidden widths of the closing MLP.
+        dtype: Precision of the shared layers on a GPU; weights, sum and MLP keep their own.
+
+    Example:
+        >>> encoder = DeepSet(2, 2, outputs=8, widths=[16, 16], hidden=[16])
+        >>> encoder(torch.zeros(5, 100, 4)).shape
+        torch.Size([5, 8])
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        types: int,
+        *,
+        outputs: int,
+        widths: Sequence[int],
+        hidden: Sequence[int],
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__()
+        self.types = types
+        self.dtype = dtype
+        self.layers = nn.ModuleList(
+            nn.Linear(width, next_width, bias=False)
+            for width, next_width in pairwise([dim + types, *widths])
+        )
+        self.head = MLP(widths[-1], outputs, hidden=hidden)
+        for layer in self.layers:
+            nn.init.kaiming_uniform_(layer.get_parameter("weight"), nonlinearity="relu")
+        with torch.no_grad():
+            self.layers[0].get_parameter("weight").mul_(CONTRAST)
+
+    def forward(self, x: Tensor) -> Tensor:
+        low = x.is_cuda and self.dtype == torch.bfloat16
+        features = self.features(x, self.dtype if low else x.dtype)
+        present = x[..., -self.types :].sum(dim=(-2, -1)).clamp_min(1)
+        return self.head(features.sum(dim=-2, dtype=x.dtype) / present.unsqueeze(-1))
+
+    def features(self, x: Tensor, dtype: torch.dtype) -> Tensor:
+        """The phi of every particle, (B, N, widths[-1]), in a given precision."""
+        first, *others = (layer.get_parameter("weight").to(dtype) for layer in self.layers)
+        h = x.to(dtype)
+        if dtype != x.dtype:
+            # Eight bits of a position are too few; what they leave of it goes in beside it.
+            h = torch.cat([h, (x - h).to(dtype)], dim=-1)
+            first = torch.cat([first, first], dim=-1)
+        for weight in (first, *others):
+            h = silu(linear(h, weight))
+        return h
+
+
+class ParticleLaw(nn.Module):
+    """q(r, c | z): an autoregressive spline flow for the position, a softmax for the type.
+
+    The flow takes scaled positions to a standard normal. The scale is accounted for: q_pos is a
+    density of the positions themselves and integrates to one over r.
+
+    Arguments:
+        latent_dim: Size of z.
+        dim: Coordinates of a particle.
+        types: Number of types.
+        transforms: Number of spline transformations, in alternating order of the coordinates.
+        bins: Bins of a spline.
+        hidden: Hidden widths of the network behind each transformation.
+        type_hidden: Hidden widths of the network of the types.
+    """
+
+    def __init__(
+        self,
+        latent_dim: int,
+        dim: int,
+        types: int,
+        *,
+        transforms: int,
+        bins: int,
+        hidden: Sequence[int],
+        type_hidden: Sequence[int],
+    ) -> None:
+        super().__init__()
+        self.dim = dim
+        self.positions = NSF(
+            dim,
+            context=latent_dim,
+            bins=bins,
+            transforms=transforms,
+            hidden_features=hidden,
+            activation=nn.SiLU,
+        )
+        self.kinds = MLP(dim + latent_dim, types, hidden=type_hidden)
+
+    def log_position(self, r: Tensor, z: Tensor) -> Tensor:
+        """The log q_pos(r | z) of positions (..., dim) given z (..., d): (...)."""
+        # zuko keeps torch's distributions from validating values, which would wait for a GPU.
+        return self.positions(z).log_prob(SCALE * r) + self.dim * math.log(SCALE)
+
+    def log_type(self, r: Tensor, z: Tensor) -> Tensor:
+        """The log q_type(c | r, z) of every type c: (..., types)."""
+        return log_softmax(self.kinds(torch.cat([SCALE * r, z], dim=-1)), dim=-1)
