@@ -109,6 +109,17 @@ def tuning_table(record: Record) -> str:
     return table(["setting", "value", "validation RMSE", "repeated on a CPU"], lines)
 
 
+def accuracy_table(record: Record) -> str:
+    """What was tried at the paper's size, each with three solvers."""
+    solvers = ("midpoint 4, graded", "midpoint 3, graded", "midpoint 24, graded")
+    lines = []
+    for trial in record["trials"]:
+        scores = [trial["solvers"][solver] for solver in solvers]
+        cells = [f"{score['rmse']:.3f} ({score['spread']['I']:.2f})" for score in scores]
+        lines.append([trial["change"], f"{trial['epochs']}", f"{trial['validation']:.3f}", *cells])
+    return table(["change", "epochs", "validation RMSE", *solvers], lines)
+
+
 def full_column(score: Record | None) -> list[str]:
     """The scores of one run; empty where there is no run, N/A where there is no distribution."""
     if score is None:
@@ -163,7 +174,7 @@ def render_results() -> str:
     """The block of docs/results.md."""
     mini, cpu = load("compare-sirs-mini.json"), load("compare-sirs-mini-cpu.json")
     jld, dimension = load("sweep-sirs-mini-jld.json"), load("sweep-sirs-mini-latent_dim.json")
-    tuning = load("tuning.json")
+    tuning, accuracy = load("tuning.json"), load("accuracy.json")
     return "\n".join(
         [
             "## Small lattice (`recipes/sirs-mini.toml`)",
@@ -199,6 +210,17 @@ def render_results() -> str:
             f"noisy: repeated on a CPU, neighbours change places. `results/tuning.json`.",
             "",
             tuning_table(tuning),
+            "",
+            "## The paper's size (`recipes/sirs.toml`): what was tried",
+            "",
+            f"On validation data only, seed {accuracy['seed']}, on {machine(accuracy)}: the "
+            f"validation RMSE that chooses checkpoints, which keeps the noise of single runs, and "
+            f"the RMSE against ensembles from {accuracy['references'].partition(';')[0]}, with "
+            f"the spread of I over the true one in brackets. Graded steps shorten towards the "
+            f"end. Begins from {accuracy['base']['transition']}, batch "
+            f"{accuracy['base']['batch_size']}. `results/accuracy.json`.",
+            "",
+            accuracy_table(accuracy),
             "",
         ]
     )

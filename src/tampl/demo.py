@@ -20,7 +20,7 @@ __all__ = ["Demo", "run_demo"]
 
 RECIPE = "sirs-mini.toml"
 SHOWN = ("tampl", "jld", "vamp")
-"""Three of the nine methods; all of them take three times as long (`tampl compare`)."""
+"""Three of the ten methods; all of them take four times as long (`tampl compare`)."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from .path import interpolate
 __all__ = ["VelocityField", "flow_matching_loss"]
 
 VelocityField = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""v(u, s, z): state (B, d), flow time (B, 1) and condition (B, d) to a velocity (B, d)."""
+"""v(u, s, z): state (B, d), flow time (B, 1) or (1, 1), condition (B, d) to a velocity (B, d)."""
 
 
 def flow_matching_loss(

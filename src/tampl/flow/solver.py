@@ -20,7 +20,7 @@ from .loss import VelocityField
 __all__ = ["SOLVERS", "Step", "euler", "midpoint", "rk4", "solve"]
 
 Step = Callable[[VelocityField, Tensor, Tensor, float, Tensor], Tensor]
-"""Advances w from flow time s (B, 1) by h under the condition z."""
+"""Advances w from flow time s, (B, 1) or the same for all (1, 1), by h under the condition z."""
 
 
 def euler(v: VelocityField, w: Tensor, s: Tensor, h: float, z: Tensor) -> Tensor:
@@ -61,5 +61,5 @@ def solve(
     """
     knots = [1 - (1 - k / steps) ** grading for k in range(steps + 1)]
     for s, s_next in pairwise(knots):
-        w = step(velocity, w, w.new_full((len(w), 1), s), s_next - s, z)
+        w = step(velocity, w, w.new_full((1, 1), s), s_next - s, z)
     return w

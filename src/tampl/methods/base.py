@@ -143,7 +143,7 @@ class Stage:
         optimiser: How the modules move.
         finish: Optional closing step, after every pass.
         replays: Whether a GPU may record a step and replay it; not where the loss waits for the
-            device, as a matrix factorisation does.
+            device.
     """
 
     name: str

@@ -1,8 +1,10 @@
 """Network building blocks: plain modules that know nothing of systems, methods or data."""
 
 from .embedding import FourierFeatures
+from .images import ImageDecoder
 from .lattice import CircularConv2d, LatticeDecoder, LatticeEncoder
 from .mlp import MLP, Residual
+from .resnet import ResNet
 from .sets import DeepSet, ParticleLaw
 from .velocity import VelocityMLP
 
@@ -11,9 +13,11 @@ __all__ = [
     "CircularConv2d",
     "DeepSet",
     "FourierFeatures",
+    "ImageDecoder",
     "LatticeDecoder",
     "LatticeEncoder",
     "ParticleLaw",
+    "ResNet",
     "Residual",
     "VelocityMLP",
 ]

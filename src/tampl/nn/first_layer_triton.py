@@ -6,8 +6,8 @@ of a 3 x 3 patch make a code, and with the weights of that row summed in advance
     y = T_0[code above] + T_1[code beside] + T_2[code below].
 
 What follows, pad(silu(y + b)), is done in the same kernel, and y is made again on the way back
-instead of being kept. The gradient of the weights is a product of dy with one-hot patches, which
-are the bits of one number for each output.
+instead of being kept. The gradient of the weights is a product of one-hot patches with dy; a patch
+is kept as the bits of one number.
 """
 
 from typing import Any
@@ -25,8 +25,8 @@ __all__ = ["MOST_STATES", "FirstLayer"]
 MOST_STATES = 3
 """The bits of a patch, nine for each state, must fit into 32."""
 
-CHUNKS = 4
-"""Parts of an image whose sums in the gradient are made by programs of their own."""
+SHARE, PIECE = 2048, 128
+"""Outputs that one program of the product sums over, and how many of them at a time."""
 
 CODES = 32
 """Entries of a table: at least MOST_STATES^3, and a power of two."""
@@ -72,25 +72,32 @@ class FirstLayer(torch.autograd.Function):
         gradient = channels_last(gradients[0])
         batch, height, out_width = codes.shape
         out_height, outputs = gradient.shape[1] - 2, table.shape[-1]
-        # One partial sum for each part of an image, the bias in the last row, added up
-        # afterwards: atomics would not be reproducible.
-        shape = (batch * CHUNKS, 9 * ctx.states + 1, outputs)
-        partial = torch.empty(shape, dtype=torch.float32, device=codes.device)
-        _backward[(batch * CHUNKS,)](
-            *(codes, table, bias, gradient, partial),
+        sites = batch * out_height * out_width
+        dy = table.new_empty((sites, outputs))
+        patches = torch.empty(sites, dtype=torch.int32, device=codes.device)
+        bias_sums = bias.new_empty((batch * out_height, outputs), dtype=torch.float32)
+        _backward[(batch * out_height,)](
+            *(codes, table, bias, gradient, dy, patches, bias_sums),
             *(height, out_height, out_width, outputs),
             STRIDE=ctx.stride,
             STATES=ctx.states,
             CODES=CODES,
-            PATCH=PATCH,
-            CHUNKS=CHUNKS,
             WIDTH=_block(out_width),
+            OUTPUTS=_block(outputs),
+        )
+        # Partial sums that are added up afterwards: atomics would not be reproducible.
+        shares = triton.cdiv(sites, SHARE)
+        sums = bias_sums.new_empty((shares, 9 * ctx.states, outputs))
+        _multiply[(shares,)](
+            *(patches, dy, sums, sites, 9 * ctx.states, outputs),
+            SHARE=SHARE,
+            PIECE=PIECE,
+            PATCH=PATCH,
             OUTPUTS=_block(outputs),
             PRECISION="ieee" if table.dtype == torch.float32 else "tf32",
         )
-        total = partial.sum(dim=0)
-        weight = total[:-1].view(3, 3, ctx.states, outputs).permute(3, 2, 0, 1)
-        return None, weight.contiguous(), total[-1], None, None
+        weight = sums.sum(dim=0).view(3, 3, ctx.states, outputs).permute(3, 2, 0, 1)
+        return None, weight.contiguous(), bias_sums.sum(dim=0), None, None
 
 
 def _row_codes(rows: Tensor, out_width: int, stride: int) -> Tensor:
@@ -187,7 +194,9 @@ def _backward(
     table,
     bias,
     gradient,
-    partial,
+    dy,
+    patches,
+    bias_sums,
     height,
     out_height,
     out_width,
@@ -195,42 +204,59 @@ def _backward(
     STRIDE: tl.constexpr,
     STATES: tl.constexpr,
     CODES: tl.constexpr,
-    PATCH: tl.constexpr,
-    CHUNKS: tl.constexpr,
     WIDTH: tl.constexpr,
+    OUTPUTS: tl.constexpr,
+):
+    """One row of outputs: dy, the bits of its patches, and its share of the bias's gradient."""
+    program = tl.program_id(0).to(tl.int64)
+    image, i = program // out_height, program % out_height
+    j, o = tl.arange(0, WIDTH)[:, None], tl.arange(0, OUTPUTS)[None, :]
+    mask = (j < out_width) & (o < outputs)
+    value = tl.zeros((WIDTH, OUTPUTS), dtype=tl.float32)
+    value += tl.load(bias + o, mask=o < outputs, other=0.0).to(tl.float32)
+    bits = tl.zeros((WIDTH, 1), dtype=tl.int32)
+    for r in tl.static_range(3):
+        row = (image * height + _wrap(i * STRIDE + r - 1, height)) * out_width
+        code = tl.load(codes + row + j, mask=j < out_width, other=0).to(tl.int32)
+        entry = table + (r * CODES + code) * outputs + o
+        value += tl.load(entry, mask=mask, other=0.0).to(tl.float32)
+        left, middle, right = code // (STATES * STATES), code // STATES % STATES, code % STATES
+        bits |= 1 << (3 * r * STATES + left)
+        bits |= 1 << ((3 * r + 1) * STATES + middle)
+        bits |= 1 << ((3 * r + 2) * STATES + right)
+    folded = fold(gradient, image, i, j, o, out_height, out_width, outputs, mask)
+    folded = tl.where(mask, folded * slope(value), 0.0)
+    site = program * out_width + j
+    tl.store(dy + site * outputs + o, folded, mask=mask)
+    tl.store(patches + site, bits, mask=j < out_width)
+    out = tl.arange(0, OUTPUTS)
+    tl.store(bias_sums + program * outputs + out, tl.sum(folded, axis=0), mask=out < outputs)
+
+
+@triton.jit
+def _multiply(
+    patches,
+    dy,
+    sums,
+    sites,
+    entries,
+    outputs,
+    SHARE: tl.constexpr,
+    PIECE: tl.constexpr,
+    PATCH: tl.constexpr,
     OUTPUTS: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """The sums over every CHUNKS-th row of outputs of an image."""
+    """One-hot patches (PATCH, SHARE) times dy (SHARE, OUTPUTS), for one share of the sites."""
     program = tl.program_id(0).to(tl.int64)
-    image, chunk = program // CHUNKS, program % CHUNKS
-    column, o = tl.arange(0, WIDTH)[:, None], tl.arange(0, OUTPUTS)[None, :]
-    mask = (column < out_width) & (o < outputs)
-    across, bit = tl.arange(0, WIDTH)[None, :], tl.arange(0, PATCH)[:, None]
-    shift = tl.load(bias + o, mask=o < outputs, other=0.0).to(tl.float32)
-    weight_sum = tl.zeros((PATCH, OUTPUTS), dtype=tl.float32)
-    bias_sum = tl.zeros((OUTPUTS,), dtype=tl.float32)
-    for i in range(chunk, out_height, CHUNKS):
-        value = tl.zeros((WIDTH, OUTPUTS), dtype=tl.float32) + shift
-        patch = tl.zeros((1, WIDTH), dtype=tl.int32)
-        for r in tl.static_range(3):
-            row = (image * height + _wrap(i * STRIDE + r - 1, height)) * out_width
-            code = tl.load(codes + row + column, mask=column < out_width, other=0).to(tl.int32)
-            entry = table + (r * CODES + code) * outputs + o
-            value += tl.load(entry, mask=mask, other=0.0).to(tl.float32)
-            code = tl.load(codes + row + across, mask=across < out_width, other=0).to(tl.int32)
-            left, middle, right = code // (STATES * STATES), code // STATES % STATES, code % STATES
-            patch |= 1 << (3 * r * STATES + left)
-            patch |= 1 << ((3 * r + 1) * STATES + middle)
-            patch |= 1 << ((3 * r + 2) * STATES + right)
-        dy = fold(gradient, image, i, column, o, out_height, out_width, outputs, mask)
-        dy = tl.where(mask, dy * slope(value), 0.0)
-        bias_sum += tl.sum(dy, axis=0)
-        dtype = table.dtype.element_ty
-        one_hot = ((patch >> bit) & 1).to(dtype)
-        weight_sum += tl.dot(one_hot, dy.to(dtype), input_precision=PRECISION)
-    start = partial + program * (9 * STATES + 1) * outputs
-    inside = (bit < 9 * STATES) & (o < outputs)
-    tl.store(start + bit * outputs + o, weight_sum, mask=inside)
-    out = tl.arange(0, OUTPUTS)
-    tl.store(start + 9 * STATES * outputs + out, bias_sum, mask=out < outputs)
+    bit, o = tl.arange(0, PATCH)[:, None], tl.arange(0, OUTPUTS)[None, :]
+    total = tl.zeros((PATCH, OUTPUTS), dtype=tl.float32)
+    for start in range(0, SHARE, PIECE):
+        first = program * SHARE + start
+        across, down = first + tl.arange(0, PIECE)[None, :], first + tl.arange(0, PIECE)[:, None]
+        bits = tl.load(patches + across, mask=across < sites, other=0)
+        rows = tl.load(dy + down * outputs + o, mask=(down < sites) & (o < outputs), other=0.0)
+        one_hot = ((bits >> bit) & 1).to(rows.dtype)
+        total += tl.dot(one_hot, rows, input_precision=PRECISION)
+    target = sums + (program * entries + bit) * outputs + o
+    tl.store(target, total, mask=(bit < entries) & (o < outputs))

@@ -37,7 +37,8 @@ class VelocityMLP(nn.Module):
         self.mlp = MLP(2 * latent_dim + self.time.features, latent_dim, hidden=hidden)
 
     def forward(self, u: Tensor, s: Tensor, z: Tensor) -> Tensor:
-        inputs = torch.cat([u, z, self.time(s)], dim=-1)
+        time = self.time(s).expand(len(u), -1)
+        inputs = torch.cat([u, z, time], dim=-1)
         if self.dtype == torch.float32:
             return self.mlp(inputs)
         first, *between, last = self.mlp
