@@ -72,6 +72,12 @@ def test_simulate_again_changes_nothing(recipe, data):
     assert snapshot(data) == before
 
 
+def test_simulate_refuses_a_device_without_kernels(recipe, tmp_path):
+    outcome = call("simulate", recipe, "--out", tmp_path / "data", "--device", "cuda")
+    outcome.refused("`device` is 'cuda'", "sirs", "cpu")
+    assert not (tmp_path / "data").exists()
+
+
 def test_forecast_is_reproducible(run, data, tmp_path):
     initial = tmp_path / "initial.npy"
     np.save(initial, Store.open(data).references().microstates)

@@ -114,9 +114,10 @@ def test_what_is_no_set_of_particles_is_refused(stored, words):
 @pytest.mark.parametrize(
     ("positions", "types", "words"),
     [
-        ([[0.0, np.nan]], [1], "`positions` must be numbers from 0 to 8"),
-        ([[0.0, 8.1]], [1], "range from 0 to 8.1"),
-        ([[-0.1, 8.0]], [1], "range from -0.1 to 8"),
+        ([[1.0, 1.0], [0.0, np.nan]], [1, 1], r"particle 1 at \[0.0, nan\]; .* from 0 to 8"),
+        ([[0.0, np.inf]], [1], r"particle 0 at \[0.0, inf\]"),
+        ([[0.0, 8.1]], [1], r"particle 0 at \[0.0, 8.1\]"),
+        ([[[1.0, 1.0]], [[-0.1, 8.0]]], [1], r"particle 0 at \[-0.1, 8.0\]"),
         ([[0.0, 1.0, 2.0]], [1], r"`positions` has shape \(1, 3\)"),
         ([0.0, 1.0], [1], "`positions` has shape"),
         ([[0.0, 1.0]], [3], "type 3"),

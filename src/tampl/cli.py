@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +20,9 @@ from .memory import keep_freed_memory
 from .progress import say
 from .records import strict_json
 from .version import __version__
+
+if TYPE_CHECKING:
+    from .data import Store
 
 __all__ = ["app", "main"]
 
@@ -128,15 +131,30 @@ def simulate(
     recipe: RecipeFile,
     out: Annotated[Path, typer.Option(help="Folder for the store.")],
     workers: Annotated[int | None, typer.Option(min=1, help="Threads; default: all.")] = None,
+    device: Annotated[
+        str, typer.Option(help="cpu, or cuda for systems with GPU kernels.")
+    ] = "cpu",
     as_json: Json = False,
 ) -> None:
     """Makes the data of a recipe, or what is missing of it."""
     from . import pipeline
     from .config import read_recipe
 
-    store = pipeline.simulate(read_recipe(recipe), out, workers=workers)
-    splits = {name: split.count for name, split in store.manifest.splits.items()}
-    _show({"store": str(out), "identity": store.manifest.identity, "splits": splits}, as_json)
+    store = pipeline.simulate(read_recipe(recipe), out, workers=workers, device=device)
+    _show(_describe(store), as_json)
+
+
+@app.command("import")
+def import_data(
+    source: Annotated[str, typer.Argument(help="Format of the data, such as polymer-parquet.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of the data.")],
+    out: Annotated[Path, typer.Option(help="Folder for the store.")],
+    as_json: Json = False,
+) -> None:
+    """Makes a store of data in another format."""
+    from .data.sources import import_store
+
+    _show(_describe(import_store(source, folder, out)), as_json)
 
 
 @app.command()
@@ -347,6 +365,11 @@ def sweep(
     else:
         print((out / "sweep.md").read_text(encoding="utf-8"))
     _say_unfinished(swept.waiting)
+
+
+def _describe(store: "Store") -> dict[str, Any]:
+    splits = {name: split.count for name, split in store.manifest.splits.items()}
+    return {"store": str(store.path), "identity": store.manifest.identity, "splits": splits}
 
 
 def _split(text: str) -> list[str]:

@@ -103,7 +103,8 @@ def forecast(
 
     Arguments:
         model: A trained model, on the device to use.
-        microstates: One microstate in stored form, or several stacked, (G, *shape).
+        microstates: One microstate in stored form, or several stacked, (G, *shape). Particles may
+            be more or fewer than the model was trained on.
         horizon: Number H of frames ahead.
         members: Trajectories per microstate; a deterministic model gives one.
         seed: Governs the ensemble.
@@ -120,7 +121,8 @@ def forecast(
     states = kind.check(np.asarray(microstates), "`microstates`")
     if states.ndim > len(kind.shape) + 1:
         raise InputError(f"`microstates` has shape {states.shape}; stack them along one axis only")
-    states = states.reshape(-1, *kind.shape)
+    # The kind says how many axes a microstate has; sets of particles may be of any size.
+    states = states.reshape(-1, *states.shape[-len(kind.shape) :])
     if not len(states):
         raise InputError("`microstates` is empty; give one microstate at least")
     start = _macrostates_at_start(model, macrostates, len(states))

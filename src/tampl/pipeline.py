@@ -85,9 +85,11 @@ class Run:
         return load_model(self.folder.best, device=device)
 
 
-def simulate(recipe: Recipe, out: AnyPath, *, workers: int | None = None) -> Store:
-    """Makes the data of a recipe, or what is missing of it."""
-    return generate(recipe.system, recipe.data, out, workers=workers)
+def simulate(
+    recipe: Recipe, out: AnyPath, *, workers: int | None = None, device: str = "cpu"
+) -> Store:
+    """Makes the data of a recipe, or what is missing of it, with the kernels of a device."""
+    return generate(recipe.system.on(device), recipe.data, out, workers=workers)
 
 
 def check_data(data: AnyPath) -> CheckReport:
@@ -159,8 +161,10 @@ def data_facts(store: Store) -> dict[str, int]:
     """What the store really holds, whatever the recipe says of data."""
     splits = store.manifest.splits
     counts = {name: split.count for name, split in splits.items()}
+    # One run is left out, as in the store itself: what was trained earlier stays the same run.
+    runs = {f"{name}_runs": split.runs for name, split in splits.items() if split.runs > 1}
     members = max(split.members for split in splits.values())
-    return {"seed": store.manifest.seed, **counts, "members": members}
+    return {"seed": store.manifest.seed, **counts, "members": members, **runs}
 
 
 def _normalization(store: Store) -> Normalization:
@@ -209,8 +213,8 @@ def _observed(model: MacroModel, states: NDArray[Any]) -> NDArray[np.float64] | 
             f"the model starts from macrostates, and {model.description.system!r} is no system "
             "that can observe them; call `tampl.forecast.forecast` with `macrostates`"
         )
-    kind = model.description.microstate
-    return system.observe(states.reshape(-1, *kind.shape))
+    axes = len(model.description.microstate.shape)
+    return system.observe(states.reshape(-1, *states.shape[-axes:]))
 
 
 def evaluate_run(run: AnyPath, data: AnyPath, *, device: str = "cpu") -> dict[str, Score]:

@@ -40,6 +40,20 @@ def test_a_good_store_has_no_problems(check, store):
     assert report.bytes == sum(path.stat().st_size for path in store.path.glob("shards/*"))
 
 
+def test_several_runs_must_start_alike(system, plan, tmp_path):
+    several = plan.model_copy(update={"train_runs": 2})
+    store = generate(system, several, tmp_path / "several", progress=False)
+    report = check_store(store.path, system, progress=False)
+    assert report.ok and report.notes == () and report.trajectories == 12
+    shard = store.manifest.shards[0]
+    arrays = read_shard(store.path / shard.file, manifest=store.manifest, shard=shard)
+    order = [0, 3, 2, 1]  # whole trajectories exchanged between two initial microstates
+    arrays = {name: array[order] for name, array in arrays.items()}
+    write_shard(store.path / shard.file, arrays, manifest=store.manifest, shard=shard)
+    problems = check_store(store.path, system, progress=False).problems
+    assert len(problems) == 1 and "start from different ones" in problems[0]
+
+
 def test_what_is_no_store_is_refused(tmp_path):
     with pytest.raises(InputError, match="no manifest"):
         check_store(tmp_path, None)

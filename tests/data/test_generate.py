@@ -1,9 +1,12 @@
 import json
+import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
 from lattice_walk import LatticeWalk
+from pydantic import Field
 
 from tampl.atomic import claimed, replacing
 from tampl.data import DataPlan, Store, generate
@@ -43,6 +46,88 @@ def test_bytes_do_not_depend_on_the_workers(system, plan, store, tmp_path, snaps
 def test_content_does_not_depend_on_the_shards(system, plan, store, tmp_path, size):
     other = plan.model_copy(update={"shard_size": size})
     assert same(generate(system, other, tmp_path / "o", workers=2, progress=False), store)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_one_shard_per_worker_is_in_memory(system, plan, workers, tmp_path, monkeypatch):
+    module = sys.modules["tampl.data.generate"]
+    lock, alive, most, simulate = threading.Lock(), [0], [0], module._run_trajectories
+
+    def count(change):
+        with lock:
+            alive[0] += change
+            most[0] = max(most[0], alive[0])
+
+    def watched(*arguments):
+        arrays = simulate(*arguments)
+        count(1)
+        weakref.finalize(arrays["microstates"], count, -1)
+        return arrays
+
+    monkeypatch.setattr(module, "_run_trajectories", watched)
+    many = plan.model_copy(update={"train": 40, "shard_size": 1})
+    generate(system, many, tmp_path / "many", workers=workers, progress=False)
+    assert 1 <= most[0] <= workers and alive[0] == 0
+
+
+def test_an_error_says_which_runs_it_is_of(system, plan, tmp_path, monkeypatch):
+    def fail(system, microstates, words):
+        raise InputError("run 1 blew up")
+
+    monkeypatch.setattr(LatticeWalk, "simulate", fail)
+    with pytest.raises(InputError, match="split `train`, initial microstates 0 to 1 with 1 runs"):
+        generate(system, plan, tmp_path / "failed", workers=1, progress=False)
+
+
+class Recorded(LatticeWalk):
+    """Wants many trajectories at once and remembers how many it got."""
+
+    wanted: int = Field(default=1, exclude=True)
+    calls: list = Field(default_factory=list, exclude=True)
+
+    @property
+    def batch(self):
+        return self.wanted
+
+    def simulate(self, microstates, words):
+        self.calls.append(len(microstates))
+        return super().simulate(microstates, words)
+
+    def ensemble(self, microstates, words):
+        self.calls.append(words.shape[0] * words.shape[1])
+        return LatticeWalk().ensemble(microstates, words)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "calls"),
+    [(1, [2, 2, 1, 2, 8, 4]), (4, [4, 1, 2, 8, 4]), (12, [5, 2, 12]), (1000, [5, 2, 12])],
+)
+def test_a_device_gets_shards_together_and_makes_the_same_files(
+    plan, store, tmp_path, snapshot, wanted, calls
+):
+    system = Recorded(wanted=wanted)
+    out = generate(system, plan, tmp_path / "o", workers=1, progress=False)
+    assert system.calls == calls
+    assert snapshot(out.path) == snapshot(store.path)
+
+
+@pytest.mark.parametrize("wanted", [1, 5])
+@pytest.mark.parametrize("size", [None, 2])
+def test_several_runs_start_alike_and_the_first_is_the_only_run_of_before(
+    plan, store, tmp_path, size, wanted
+):
+    more = plan.model_copy(update={"train_runs": 3, "valid_runs": 2, "shard_size": size})
+    several = generate(Recorded(wanted=wanted), more, tmp_path / "o", workers=2, progress=False)
+    for split, runs in (("train", 3), ("valid", 2)):
+        one, many = store.trajectories(split), several.trajectories(split, verify=True)
+        for field in ("microstates", "macrostates", "labels"):
+            a, b = getattr(one, field), getattr(many, field)
+            assert len(b) == runs * len(a)
+            np.testing.assert_array_equal(b[::runs], a)
+        together = many.microstates.reshape(-1, runs, *many.microstates.shape[1:])
+        assert (together[:, :, 0] == together[:, :1, 0]).all()
+        assert not (together[:, 1, 1:] == together[:, 0, 1:]).all()
+    assert len(several.macrostates("train")) == 15
 
 
 def test_a_seed_and_a_split_have_their_own_streams(system, plan, store, tmp_path):

@@ -21,7 +21,15 @@ def test_an_empty_split_is_called_one(split):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"members": 0}, {"shard_size": 0}, {"seed": -1}, {"seed": 2**63}, {"tests": 1}],
+    [
+        {"members": 0},
+        {"shard_size": 0},
+        {"train_runs": 0},
+        {"valid_runs": -1},
+        {"seed": -1},
+        {"seed": 2**63},
+        {"tests": 1},
+    ],
 )
 def test_a_wrong_plan_is_refused_by_name(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -44,6 +52,8 @@ def test_default_shards_are_small_and_spread():
     largest = max(s.count for s in shards if s.split == "train")
     assert largest * 512 * 512 * 40 <= 32 * 2**20
     assert sum(s.split == "test" for s in shards) >= 32
+    several = DataPlan(train=1000, valid=1, test=2, members=2, train_runs=3).shards(description)
+    assert max(s.count for s in several if s.split == "train") == 1
     huge = LatticeWalk(size=512, frames=400).description
     assert {s.count for s in DataPlan(**COUNTS).shards(huge)} == {1}
 
@@ -55,6 +65,21 @@ def test_identity_is_of_the_data_and_not_of_the_code(manifest):
     for change in ({"seed": 4}, {"kernel": "walk-cuda-1"}):
         tree = {**manifest.model_dump(), **change}
         assert Manifest.model_validate(tree).identity != manifest.identity
+
+
+def test_one_run_each_is_not_mentioned_and_several_are_another_identity(manifest):
+    assert '"runs"' not in manifest.model_dump_json()
+    tree = manifest.model_dump()
+    tree["splits"]["train"]["runs"] = 2
+    several = Manifest.model_validate(tree)
+    assert several.identifying()["splits"]["train"] == {"count": 5, "members": 0, "runs": 2}
+    assert Manifest.model_validate_json(several.model_dump_json()) == several
+    assert several.identity != manifest.identity
+
+
+def test_references_have_members_and_no_runs():
+    with pytest.raises(ValueError, match="`members` and no `runs`"):
+        Split(count=1, members=2, runs=2)
 
 
 def test_a_manifest_must_cover_its_splits(manifest):

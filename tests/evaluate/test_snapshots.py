@@ -2,7 +2,7 @@ import numpy as np
 
 from tampl.evaluate import Case, Curve
 from tampl.evaluate.snapshots import take_snapshots
-from tampl.systems import SIRS
+from tampl.systems import SIRS, Mixing
 
 SYSTEM = SIRS(size=8, frames=11, clusters=(1,))
 
@@ -36,3 +36,13 @@ def test_without_a_system_there_is_the_initial_microstate():
     found = take_snapshots(make_case(), None)
     np.testing.assert_array_equal(found.times, [0])
     assert found.microstates.shape == (1, 8, 8)
+
+
+def test_particles_are_simulated_from_their_stored_form():
+    system = Mixing(particles=8, box=7.0, frames=5, equilibration=20)
+    state = system.initial(np.random.default_rng(0))
+    case = Case(0, state.label, state.microstate, Curve(np.zeros((5, 2)), None), {})
+    found = take_snapshots(case, system, count=3)
+    np.testing.assert_allclose(found.times, [0, 0.8, 1.6])
+    np.testing.assert_array_equal(found.microstates[0], state.microstate)
+    assert found.microstates.shape == (3, 16, 3)

@@ -11,7 +11,9 @@ from tampl.evaluate.snapshots import Snapshots
 from tampl.evaluate.sweeps import Sweep, SweptRun, sweep_rows
 from tampl.methods import METHODS
 from tampl.report import figures
+from tampl.report.comparisons import shown_case
 from tampl.report.figures import style
+from tampl.report.runs import shown_labels
 
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 
@@ -107,6 +109,20 @@ def test_predictions_of_chosen_labels():
         figures.predictions(make_cases(), labels=[])
 
 
+@pytest.mark.parametrize(
+    ("labels", "shown", "compared"),
+    [
+        (("K=1", "K=2", "K=4"), ("K=1", "K=4"), "K=4"),
+        (("checkerboard", "four-bands", "half-plane"), ("half-plane", "four-bands"), "four-bands"),
+        (("cold", "hot"), None, "cold"),
+    ],
+)
+def test_families_that_differ_much_are_shown_where_they_are_known(labels, shown, compared):
+    cases = make_cases(labels=labels)
+    assert shown_labels(cases) == shown
+    assert shown_case(cases).label == compared
+
+
 def test_lattice_colours_follow_the_states():
     image = figures.predictions(make_cases()).axes[0].images[0]
     red, green, blue, _ = image.to_rgba(np.array([[1]]))[0, 0]
@@ -116,10 +132,24 @@ def test_lattice_colours_follow_the_states():
     assert len(set(image.to_rgba(np.array([[0]]))[0, 0][:3].round(1))) == 1
 
 
+def test_particles_are_circles_in_the_colours_of_their_types():
+    microstate = np.array([[0, 0, 1], [65535, 32768, 2], [9, 9, 0], [40000, 9, 1]], np.uint16)
+    cases = make_cases()
+    own = replace(cases.cases[0], microstate=microstate)
+    cases = replace(cases, cases=(own,), twins=(own.index, own.index))
+    panel = figures.predictions(cases, "particles").axes[0]
+    [circles] = panel.collections
+    # The particle that is absent is not drawn, and panels show the whole box.
+    assert circles.get_offsets().tolist() == [[0.5, 0.5], [65535.5, 32768.5], [40000.5, 9.5]]
+    one, other, same = circles.get_facecolors()
+    assert (one == same).all() and (one != other).any()
+    assert panel.get_xlim() == panel.get_ylim() == (0, 65536) and panel.get_aspect() == 1
+
+
 def test_vectors_are_drawn_as_lines_and_unknown_kinds_refused():
     figure = figures.predictions(make_cases(shape=(12,)), "vector")
     assert len(figure.axes[0].lines) == 1
-    with pytest.raises(InputError, match="'lattice', 'vector'"):
+    with pytest.raises(InputError, match=r"`kind` is 'gas'.*'lattice'"):
         figures.predictions(make_cases(), "gas")
 
 
@@ -168,7 +198,7 @@ def test_comparison_has_one_row_for_each_method():
     assert [axis.get_title() for axis in above.axes[:2]] == ["$t = 0$", "$t = 0.5$"]
     assert len(below.axes) == 3 * len(METHODS)
     names = [axis.get_ylabel() for axis in below.axes[::3]]
-    assert names[:2] == ["TAMPL", "JLD"]
+    assert names[:3] == ["TAMPL", "TAMPL+", "JLD"]
     assert len(set(names)) == len(METHODS)
     assert [axis.get_title() for axis in below.axes[:3]] == ["S", "I", "R"]
     assert below.axes[-1].get_xlabel() == "time"

@@ -9,7 +9,11 @@ from pydantic import Field
 from tampl.errors import InputError
 from tampl.systems import SIRS, SYSTEMS, InitialState, Runs, check_system
 
-SMALL = {"sirs": {"size": 8, "frames": 5}}
+SMALL = {
+    "mixing": {"particles": 8, "box": 6.0, "frames": 4, "equilibration": 50},
+    "polymer": {"beads": 6, "flow": 0.3, "interval": 0.05, "frames": 4, "regimes": False},
+    "sirs": {"size": 8, "frames": 5},
+}
 
 
 class Broken(SIRS):
@@ -19,6 +23,17 @@ class Broken(SIRS):
 
     def initial(self, generator):
         return self.spoil("initial", super().initial(generator))
+
+    def initial_states(self, split, generators, *, start=0):
+        states = super().initial_states(split, generators, start=start)
+        return self.spoil("initial_states", states)
+
+    def on(self, device):
+        return self if self.spoil("on", device) is None else super().on(device)
+
+    @property
+    def batch(self):
+        return self.spoil("batch", 1)
 
     def simulate(self, microstates, words):
         return self.spoil("simulate", super().simulate(microstates, words))
@@ -66,6 +81,10 @@ BREACHES = [
     ("initial", lambda s: InitialState(s.microstate, str(np.random.rand())), "same generator"),
     ("initial", lambda s: InitialState(s.microstate.astype(int), s.label), "stored type"),
     ("initial", lambda s: InitialState(s.microstate[None], s.label), "one microstate"),
+    ("initial_states", lambda states: states[:1], "one state for each generator"),
+    ("initial_states", lambda states: states[::-1], "same index"),
+    ("on", lambda _: None, "refuses devices"),
+    ("batch", lambda _: 0, "`batch`"),
     ("simulate", lambda r: Runs(r.microstates[:, 1:], r.macrostates), r"\(n, F, \*shape\)"),
     ("simulate", lambda r: Runs(r.microstates, r.macrostates[..., :2]), r"\(n, F, m\)"),
     ("simulate", shift_frames, "first frame"),

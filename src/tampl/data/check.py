@@ -141,12 +141,18 @@ def _check_shard(store: Store, shard: Shard, system: System | None, tally: _Tall
         return
     tally.shards += 1
     tally.size += path.stat().st_size
-    if store.manifest.splits[shard.split].members:
+    split = store.manifest.splits[shard.split]
+    if split.members:
         tally.references += shard.count
     else:
-        tally.trajectories += shard.count
+        tally.trajectories += shard.count * split.runs
     tally.problems += [f"{path}: {fault}" for fault in _faults(store, arrays, system)]
-    for index, microstate in enumerate(_initial(arrays), start=shard.start):
+    initial = _initial(arrays).reshape(
+        shard.count, split.runs, *store.description.microstate.shape
+    )
+    if not (initial == initial[:, :1]).all():
+        tally.problems.append(f"{path}: runs of one initial microstate start from different ones")
+    for index, microstate in enumerate(initial[:, 0], start=shard.start):
         digest = hashlib.sha256(microstate.tobytes()).digest()
         tally.seen[digest].append((shard.split, index))
 

@@ -4,12 +4,16 @@ Streams are addressed by the system's name, the split and the index of the initi
 that the bytes depend neither on the number of workers nor on how the splits are cut into shards:
 
     initial microstate i   (seed, system, split, i, "initial"), see `initial.py`
-    its trajectory         (seed, system, split, i, "run")
+    its trajectory         (seed, system, split, i, "run"), of further ones (..., "run", k)
     its reference run k    (seed, system, split, i, "member", k)
+
+One shard per worker is in memory, 32 MB unless the plan says otherwise. A device that wants many
+trajectories at once (`System.batch`) gets as many shards in one call as come near to that, and
+three such calls are in memory: one on the device, one being observed, one being written.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -21,13 +25,16 @@ from ..errors import InputError
 from ..progress import bar
 from ..seeding import kernel_words
 from ..systems.base import InitialState, System
+from ..systems.threads import available_cores
 from ..version import __version__
 from .initial import draw_initial_states
 from .metadata import DataPlan, Manifest, Shard, first_difference
 from .shards import Arrays, check_header, encode_labels, write_shard
 from .store import MANIFEST, Store, write_manifest
 
-__all__ = ["available_cores", "generate"]
+__all__ = ["generate"]
+
+_CALLS_IN_MEMORY = 3
 
 
 def generate(
@@ -47,7 +54,8 @@ def generate(
         system: The system to simulate.
         plan: How much of it.
         out: The folder of the store; it is made where it does not exist.
-        workers: How many shards to make at a time; by default one per available core.
+        workers: How many calls of the simulator to make at a time; by default one per available
+            core.
         progress: Whether to show a bar on standard error.
     """
     if workers is not None and workers < 1:
@@ -127,49 +135,83 @@ def _make_missing(system: System, store: Store, *, workers: int, progress: bool)
     missing = store.missing()
     if not missing:
         return
-    states = draw_initial_states(system, store.manifest)
+    states = draw_initial_states(system, store.manifest, progress=progress)
+    if system.batch > 1:
+        workers = min(workers, _CALLS_IN_MEMORY)
     with (
         bar("simulating", len(missing), visible=progress) as advance,
         ThreadPoolExecutor(workers) as pool,
     ):
         futures = {
-            pool.submit(_make_shard, system, store, shard, states[shard.split]): shard
-            for shard in missing
+            pool.submit(_make_shards, system, store, shards, states[shards[0].split]): shards
+            for shards in _together(missing, store.manifest, system.batch)
         }
         try:
             for future in as_completed(futures):
                 future.result()
-                advance(futures[future].file)
+                for shard in futures[future]:
+                    advance(shard.file)
         except BaseException:
             # A compiled kernel cannot be stopped: the shards under way are finished and kept.
             pool.shutdown(cancel_futures=True)
             raise
 
 
-def _make_shard(
-    system: System, store: Store, shard: Shard, split_states: Sequence[InitialState]
+def _together(shards: Iterable[Shard], manifest: Manifest, batch: int) -> list[tuple[Shard, ...]]:
+    """Joins shards of a split as long as they have no more than `batch` trajectories."""
+    joined: list[tuple[Shard, ...]] = []
+    room = 0
+    for shard in shards:
+        split = manifest.splits[shard.split]
+        trajectories = shard.count * (split.members or split.runs)
+        if joined and joined[-1][0].split == shard.split and trajectories <= room:
+            joined[-1] = (*joined[-1], shard)
+            room -= trajectories
+        else:
+            joined.append((shard,))
+            room = batch - trajectories
+    return joined
+
+
+def _make_shards(
+    system: System, store: Store, shards: Sequence[Shard], split_states: Sequence[InitialState]
 ) -> None:
+    """Makes shards of one split in one call of the simulator."""
     manifest = store.manifest
-    indices = range(shard.start, shard.start + shard.count)
-    address = (manifest.seed, manifest.description.system, shard.split)
-    states = split_states[shard.start : shard.start + shard.count]
-    members = manifest.splits[shard.split].members
-    arrays = (
-        _run_references(system, states, _member_words(address, indices, members))
-        if members
-        else _run_trajectories(system, states, _run_words(address, indices))
-    )
-    write_shard(store.path / shard.file, arrays, manifest=manifest, shard=shard)
+    split = manifest.splits[shards[0].split]
+    address = (manifest.seed, manifest.description.system, shards[0].split)
+    indices = [i for shard in shards for i in range(shard.start, shard.start + shard.count)]
+    states = [split_states[i] for i in indices]
+    try:
+        arrays = (
+            _run_references(system, states, _member_words(address, indices, split.members))
+            if split.members
+            else _run_trajectories(system, states, _run_words(address, indices, split.runs))
+        )
+    except InputError as error:
+        raise InputError(
+            f"split `{shards[0].split}`, initial microstates {indices[0]} to {indices[-1]} with "
+            f"{split.members or split.runs} runs each: {error}"
+        ) from error
+    first = 0
+    for shard in shards:
+        rows = slice(first, first + shard.count * split.runs)
+        own = {name: array[rows] for name, array in arrays.items()}
+        write_shard(store.path / shard.file, own, manifest=manifest, shard=shard)
+        first = rows.stop
 
 
 def _run_trajectories(
     system: System, states: Sequence[InitialState], words: NDArray[np.uint64]
 ) -> Arrays:
-    runs = system.simulate(np.stack([state.microstate for state in states]), words)
+    """Runs every state with each of its words, (n, r, 4)."""
+    runs = words.shape[1]
+    initial = np.stack([state.microstate for state in states])
+    done = system.simulate(np.repeat(initial, runs, axis=0), words.reshape(-1, 4))
     return {
-        "microstates": runs.microstates,
-        "macrostates": runs.macrostates,
-        "labels": encode_labels([state.label for state in states]),
+        "microstates": done.microstates,
+        "macrostates": done.macrostates,
+        "labels": encode_labels([state.label for state in states for _ in range(runs)]),
     }
 
 
@@ -184,20 +226,17 @@ def _run_references(
     }
 
 
-def _run_words(address: tuple[int, str, str], indices: range) -> NDArray[np.uint64]:
-    return np.stack([kernel_words(*address, i, "run") for i in indices])
+def _run_words(
+    address: tuple[int, str, str], indices: Iterable[int], runs: int
+) -> NDArray[np.uint64]:
+    # The first run has the address it would have alone, so that more runs keep the first.
+    names = [("run", k) if k else ("run",) for k in range(runs)]
+    return np.stack([[kernel_words(*address, i, *name) for name in names] for i in indices])
 
 
 def _member_words(
-    address: tuple[int, str, str], indices: range, members: int
+    address: tuple[int, str, str], indices: Iterable[int], members: int
 ) -> NDArray[np.uint64]:
     return np.stack(
         [[kernel_words(*address, i, "member", k) for k in range(members)] for i in indices]
     )
-
-
-def available_cores() -> int:
-    """The cores this process may use, in a container or a batch job not all of the machine's."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

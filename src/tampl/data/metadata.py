@@ -12,7 +12,14 @@ from itertools import zip_longest
 from math import prod
 from typing import Any, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from ..errors import InputError
 from ..records import Record
@@ -41,7 +48,7 @@ _ABSENT = object()
 
 
 class Shard(Record):
-    """One file of a store: `count` trajectories (or references) of `split` from `start` on."""
+    """One file of a store: what belongs to `count` initial microstates of `split` from `start`."""
 
     # The pattern keeps a manifest from another hand inside its own folder.
     file: str = Field(pattern=r"^shards/[A-Za-z0-9_-]+\.h5$")
@@ -51,13 +58,26 @@ class Shard(Record):
 
 
 class Split(Record):
-    """How much a split holds: one stored trajectory each of `count` initial microstates.
+    """How much a split holds: `runs` stored trajectories from each of `count` initial microstates.
 
     With `members`, it holds references instead: that many runs each, macrostates only.
     """
 
     count: int = Field(ge=1)
     members: int = Field(default=0, ge=0)
+    runs: int = Field(default=1, ge=1)
+
+    @model_validator(mode="after")
+    def _refuse_both(self) -> Self:
+        if self.members and self.runs > 1:
+            raise ValueError("a split of references has `members` and no `runs`")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _leave_out_one_run(self, dump: SerializerFunctionWrapHandler) -> dict[str, int]:
+        # Stores from before there were several runs keep their identity.
+        tree = dump(self)
+        return tree if self.runs > 1 else {k: v for k, v in tree.items() if k != "runs"}
 
 
 class DataPlan(Record):
@@ -65,11 +85,14 @@ class DataPlan(Record):
 
     Arguments:
         seed: The seed of all streams.
-        train: Trajectories for training, microstates stored.
-        valid: Trajectories for validation, microstates stored.
+        train: Initial microstates for training.
+        valid: Initial microstates for validation.
         test: Initial microstates of the test split.
         members: Reference runs from each test microstate, macrostates stored.
-        shard_size: Trajectories per shard; by default a shard holds at most 32 MB of microstates.
+        train_runs: Trajectories from each training microstate, microstates stored.
+        valid_runs: Trajectories from each validation microstate, microstates stored.
+        shard_size: Initial microstates per shard; by default a shard holds at most 32 MB of
+            microstates.
     """
 
     seed: int = Field(default=0, ge=0, lt=_SEEDS)
@@ -77,6 +100,8 @@ class DataPlan(Record):
     valid: int
     test: int
     members: int
+    train_runs: int = 1
+    valid_runs: int = 1
     shard_size: int | None = None
 
     @field_validator("train", "valid", "test")
@@ -97,7 +122,7 @@ class DataPlan(Record):
             raise InputError(f"`{info.field_name}` is {count}; it must be at least 2")
         return count
 
-    @field_validator("shard_size")
+    @field_validator("train_runs", "valid_runs", "shard_size")
     @classmethod
     def _refuse_none_at_all(cls, count: int | None, info: ValidationInfo) -> int | None:
         if count is not None and count < 1:
@@ -108,8 +133,8 @@ class DataPlan(Record):
     def splits(self) -> dict[str, Split]:
         """The splits by name."""
         return {
-            "train": Split(count=self.train),
-            "valid": Split(count=self.valid),
+            "train": Split(count=self.train, runs=self.train_runs),
+            "valid": Split(count=self.valid, runs=self.valid_runs),
             "test": Split(count=self.test, members=self.members),
         }
 
@@ -125,7 +150,7 @@ class DataPlan(Record):
         if self.shard_size is not None:
             return self.shard_size
         microstate = description.microstate
-        frames = 1 if split.members else description.frames
+        frames = 1 if split.members else split.runs * description.frames
         each = frames * prod(microstate.shape) * microstate.dtype.itemsize
         spread = -(-split.count // _SHARDS_PER_SPLIT)
         return max(1, min(_SHARD_BYTES // max(1, each), spread))
@@ -166,7 +191,7 @@ class Manifest(Record):
         return self.model_dump(mode="json", exclude={"code_version"})
 
     def of_split(self, name: str) -> tuple[Shard, ...]:
-        """The shards of one split, first trajectory first."""
+        """The shards of one split, first microstate first."""
         return tuple(
             sorted(
                 (shard for shard in self.shards if shard.split == name),

@@ -1,8 +1,9 @@
 """One shard: an HDF5 file with a block of one split, written whole or not at all.
 
-    trajectories   microstates (n, F, *shape)   macrostates (n, F, m)      labels (n,)
-    references     initial     (n, *shape)      macrostates (n, N, F, m)   labels (n,)
+    trajectories   microstates (n r, F, *shape)   macrostates (n r, F, m)    labels (n r,)
+    references     initial     (n, *shape)        macrostates (n, N, F, m)   labels (n,)
 
+for n initial microstates with r runs each, the runs of one microstate one after another.
 Attributes say what it belongs to (identity, split, start, count), how it was made (seed, kernel,
 code_version) and its checksum, a SHA-256 over names, types, shapes and bytes of the datasets.
 """
@@ -33,11 +34,12 @@ _REMEDY = "delete it and run `tampl simulate` again"
 
 
 def empty_arrays(manifest: Manifest, split: str, count: int) -> Arrays:
-    """Allocates the datasets of `count` trajectories (or references) of `split`."""
+    """Allocates the datasets that belong to `count` initial microstates of `split`."""
     description, members = manifest.description, manifest.splits[split].members
     shape, dtype = description.microstate.shape, description.microstate.dtype
     series = (description.frames, len(description.observables))
-    labels = np.empty(count, _LABEL)
+    rows = count * manifest.splits[split].runs
+    labels = np.empty(rows, _LABEL)
     if members:
         return {
             "initial": np.empty((count, *shape), dtype),
@@ -45,8 +47,8 @@ def empty_arrays(manifest: Manifest, split: str, count: int) -> Arrays:
             "labels": labels,
         }
     return {
-        "microstates": np.empty((count, description.frames, *shape), dtype),
-        "macrostates": np.empty((count, *series)),
+        "microstates": np.empty((rows, description.frames, *shape), dtype),
+        "macrostates": np.empty((rows, *series)),
         "labels": labels,
     }
 

@@ -37,7 +37,10 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True, eq=False)
 class Trajectories:
-    """Stored trajectories: microstates (n, F, *shape), macrostates (n, F, m) and labels (n,)."""
+    """Stored trajectories: microstates (n, F, *shape), macrostates (n, F, m) and labels (n,).
+
+    Several runs from one initial microstate lie one after another.
+    """
 
     microstates: NDArray[Any]
     macrostates: NDArray[np.float64]
@@ -102,8 +105,9 @@ class Store:
     def _read(self, split: str, *, references: bool, verify: bool) -> Arrays:
         self._refuse_other(split, references=references)
         arrays = empty_arrays(self.manifest, split, self.manifest.splits[split].count)
+        runs = self.manifest.splits[split].runs
         for shard in self.manifest.of_split(split):
-            block = slice(shard.start, shard.start + shard.count)
+            block = slice(shard.start * runs, (shard.start + shard.count) * runs)
             read_shard(
                 self.path / shard.file,
                 manifest=self.manifest,

@@ -83,7 +83,9 @@ def _build(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> MacroMod
     description = Description.model_validate(header["description"])
     # The weights keep the precision they were trained in; the statistics stay float64.
     dtypes = (value.dtype for name, value in tensors.items() if name.startswith("transition."))
-    modules = Modules.build(spec, description).to(next(dtypes, torch.float32))
+    # The file brings all weights: published ones need not be fetched to be overwritten.
+    modules = Modules.build(spec.blank(), description).to(next(dtypes, torch.float32))
+    modules.spec = spec
     normalization = Normalization(mean=tensors["y_mean"].numpy(), std=tensors["y_std"].numpy())
     model = MacroModel(description, normalization=normalization, modules=modules)
     model.load_state_dict(tensors)

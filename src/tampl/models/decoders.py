@@ -2,8 +2,8 @@ r"""Decoders: what methods that reconstruct microstates train beside the model, 
 
 A decoder is a conditional law p(x | z) by its loss; it is never sampled from. The loss is the
 batch mean of -log p(x | z) per degree of freedom, so that weights mean the same at every size: per
-site of a lattice, per particle of a set. Randomness is data, as for transitions: `draw` makes it,
-`loss` takes it.
+site of a lattice, per particle of a set, per pixel of a picture. Randomness is data, as for
+transitions: `draw` makes it, `loss` takes it.
 """
 
 from abc import ABC, abstractmethod
@@ -11,11 +11,11 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from ..nn import ParticleLaw
 
-__all__ = ["CategoricalDecoder", "Decoder", "ParticleDecoder"]
+__all__ = ["CategoricalDecoder", "Decoder", "IntensityDecoder", "ParticleDecoder"]
 
 
 class Decoder(nn.Module, ABC):
@@ -44,6 +44,31 @@ class CategoricalDecoder(Decoder):
     def loss(self, z: Tensor, x: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
         # x is one-hot, which cross_entropy takes as probabilities.
         return cross_entropy(self.network(z), x)
+
+    def draw(self, count: int, generator: torch.Generator) -> Mapping[str, Tensor]:
+        return {}
+
+
+class IntensityDecoder(Decoder):
+    """Independent pixels, each a coin whose chance of being bright is its intensity.
+
+    The loss is the binary cross-entropy of intensities in [0, 1], mean over pixels. A picture of a
+    chain is black but for some percent of its pixels. The squared error would let a decoder stay
+    black there: what it loses by a missing chain is little, and its gradient vanishes with the
+    intensity it gives. The cross-entropy grows without bound where light is missed, and the
+    gradient by a logit is the difference of intensities, however dark. Its lowest value is not
+    zero but the mean entropy of the coins.
+
+    Arguments:
+        network: z (B, d) to logits (B, 1, H, W).
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def loss(self, z: Tensor, x: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
+        return binary_cross_entropy_with_logits(self.network(z), x)
 
     def draw(self, count: int, generator: torch.Generator) -> Mapping[str, Tensor]:
         return {}

@@ -6,19 +6,23 @@ It differs from torchvision's in three points.
 
 *One channel.* A gray picture repeated in three equal channels gives the same as one channel with
 the weights of the stem summed over its channels; so ImageNet's stem is summed, and gray levels are
-normalised by the mean over channels of ImageNet's means and standard deviations.
+normalised by the mean over channels of ImageNet's means and standard deviations. With random
+weights no mean is subtracted: what is black stays zero, and pictures differ by their light only.
 
 *Statistics of batch normalisation are fixed*, at ImageNet's or, without those, at mean 0 and
 variance 1. What a picture is encoded to then depends on that picture alone, in training as in
 evaluation: a cached latent state equals what the encoder returns, an average of weights needs no
 statistics of its own, and processes that train together need not exchange any. Scale and shift are
 trained, and applied to the weights of the convolution instead of its output, which saves a pass
-over the activations. Without normalisation a residual branch would double the variance in every
-block; branches therefore start at zero.
+over the activations.
+
+*Branches start small.* Without normalisation a residual branch would double the variance in every
+block. Branches of n blocks start with a scale of n^(-1/2), so that it grows by a factor e at most.
+Not at zero: of a small picture the shortcuts alone see a few pixels, which may all be black.
 
 References:
-    He et al., "Deep residual learning for image recognition", CVPR 2016; Goyal et al., "Accurate,
-    large minibatch SGD", 2017, for branches that start at zero.
+    He et al., "Deep residual learning for image recognition", CVPR 2016; Hayou et al., "Stable
+    ResNet", AISTATS 2021, for the scale of branches.
 """
 
 from collections.abc import Sequence
@@ -27,14 +31,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, relu
 
-__all__ = ["ResNet"]
+__all__ = ["IMAGENET_MEAN", "ResNet"]
 
-# Means over red, green and blue of the statistics that torchvision's weights were trained with.
-_MEAN, _STD = 0.449, 0.226
+IMAGENET_MEAN = 0.449
+"""Mean gray level of ImageNet, over its three channels."""
+
+_STD = 0.226  # likewise its standard deviation
 
 
 class ResNet(nn.Module):
     """A residual network: pictures (B, 1, H, W) with values in [0, 1] to (B, outputs).
+
+    The buffer `mean` is the gray level that counts as zero, beside the weights that go with it.
 
     Arguments:
         outputs: Size of the encoding.
@@ -42,6 +50,8 @@ class ResNet(nn.Module):
         blocks: Basic blocks of the four stages.
         dtype: Precision of the convolutions on a GPU; weights and the last layer keep their own.
     """
+
+    mean: Tensor
 
     def __init__(
         self,
@@ -53,6 +63,7 @@ class ResNet(nn.Module):
     ) -> None:
         super().__init__()
         self.dtype = dtype
+        self.register_buffer("mean", torch.tensor(0.0))
         self.conv1 = nn.Conv2d(1, widths[0], 7, stride=2, padding=3, bias=False)
         self.bn1 = nn.BatchNorm2d(widths[0])
         self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
@@ -64,9 +75,11 @@ class ResNet(nn.Module):
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+            elif isinstance(module, BasicBlock):
+                nn.init.constant_(module.bn2.weight, sum(blocks) ** -0.5)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = (x - _MEAN) / _STD
+        x = (x - self.mean) / _STD
         if x.is_cuda:
             x = x.to(self.dtype, memory_format=torch.channels_last)
         x = self.maxpool(relu(_convolve(x, self.conv1, self.bn1)))
@@ -83,7 +96,6 @@ class BasicBlock(nn.Module):
         self.bn1 = nn.BatchNorm2d(width)
         self.conv2 = nn.Conv2d(width, width, 3, padding=1, bias=False)
         self.bn2 = nn.BatchNorm2d(width)
-        nn.init.zeros_(self.bn2.weight)
         self.downsample: nn.Sequential | None = None
         if stride > 1 or inputs != width:
             shortcut = nn.Conv2d(inputs, width, 1, stride=stride, bias=False)

@@ -26,6 +26,7 @@ from .runs import (
     draw_cases,
     recipe_facts,
     save_figures,
+    shown_labels,
     training_seconds,
     write_texts,
 )
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["compare_runs", "shown_case", "write_comparison"]
-
-SHOWN_LABEL = "K=4"
-"""Family of the initial microstate in the paper's comparison figure."""
 
 _NOTE = (
     f"A cell is the mean over training seeds with the sample standard deviation. Differences to "
@@ -70,8 +68,8 @@ def compare_runs(
 
 def shown_case(cases: Cases) -> Case:
     """The test microstate that the comparison figure shows."""
-    chosen = [case for case in cases.cases if case.label == SHOWN_LABEL]
-    return (chosen or list(cases.cases))[0]
+    labels = shown_labels(cases) or (cases.cases[0].label,)
+    return next(case for case in cases.cases if case.label == labels[-1])
 
 
 def write_comparison(

@@ -24,13 +24,14 @@ __all__ = [
     "draw_cases",
     "recipe_facts",
     "save_figures",
+    "shown_labels",
     "training_seconds",
     "write_report",
     "write_texts",
 ]
 
-SHOWN_LABELS = ("K=1", "K=4")
-"""Families of initial microstates in the paper's prediction figure; without them all are shown."""
+SHOWN_LABELS = (("K=1", "K=4"), ("half-plane", "four-bands"))
+"""Families of initial microstates that differ much, for each system a slow and a fast one."""
 
 SCORES_NOTE = (
     "Standardised units, frame t = 0 excluded; lower is better. RMSE compares ensemble means, "
@@ -168,12 +169,16 @@ def draw_cases(cases: Cases, kind: str) -> "dict[str, Figure]":
     """The figures of predictions and twins, for microstates of a kind."""
     from . import figures
 
-    present = {case.label for case in cases.cases}
-    labels = list(SHOWN_LABELS) if present.issuperset(SHOWN_LABELS) else None
     return {
-        "predictions": figures.predictions(cases, kind, labels=labels),
+        "predictions": figures.predictions(cases, kind, labels=shown_labels(cases)),
         "twins": figures.twins(cases, kind),
     }
+
+
+def shown_labels(cases: Cases) -> tuple[str, ...] | None:
+    """The families of `SHOWN_LABELS` that the cases have; None where figures show all families."""
+    present = {case.label for case in cases.cases}
+    return next((labels for labels in SHOWN_LABELS if present.issuperset(labels)), None)
 
 
 def _figures(run: RunRecord, folder: Path) -> dict[str, bytes]:

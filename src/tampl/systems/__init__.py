@@ -2,6 +2,8 @@
 
 from .base import Closure, Description, InitialState, Observable, Runs, System
 from .check import check_system
+from .mixing import Mixing
+from .polymer import Polymer
 from .sirs import SIRS
 
 __all__ = [
@@ -10,10 +12,12 @@ __all__ = [
     "Closure",
     "Description",
     "InitialState",
+    "Mixing",
     "Observable",
+    "Polymer",
     "Runs",
     "System",
     "check_system",
 ]
 
-SYSTEMS: dict[str, type[System]] = {"sirs": SIRS}
+SYSTEMS: dict[str, type[System]] = {"sirs": SIRS, "mixing": Mixing, "polymer": Polymer}

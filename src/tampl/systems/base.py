@@ -6,17 +6,26 @@ trajectory has the same bytes whatever runs beside it.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from ..microstates import AnyMicrostate
 from ..records import Record
 
-__all__ = ["Closure", "Description", "InitialState", "Observable", "Runs", "System"]
+__all__ = [
+    "Closure",
+    "Description",
+    "InitialState",
+    "Observable",
+    "Runs",
+    "System",
+    "check_words",
+]
 
 Closure = Callable[[NDArray[Any]], NDArray[np.float64]]
 """Initial microstates (n, ...) to a deterministic macroscopic trajectory for each, (n, F, m)."""
@@ -76,9 +85,45 @@ class System(Record, ABC):
     def kernel(self) -> str:
         """Name and version of the code that makes the bytes, e.g. "sirs-numba-1"."""
 
+    @property
+    def batch(self) -> int:
+        """How many trajectories to run in one call, at least; one fills a core, a GPU wants many.
+
+        Calls may come from several threads at once.
+        """
+        return 1
+
+    def on(self, device: str) -> "System":
+        """The same system with the kernels of a device: same physics, another `kernel`.
+
+        Arguments:
+            device: "cpu", or another device that the system has kernels for, such as "cuda".
+        """
+        if device != "cpu":
+            raise InputError(
+                f"`device` is {device!r}; {self.description.system} has kernels for the CPU only: "
+                "choose cpu"
+            )
+        return self
+
     @abstractmethod
     def initial(self, generator: np.random.Generator) -> InitialState:
         """Draws one initial microstate."""
+
+    def initial_states(
+        self, split: str, generators: Sequence[np.random.Generator], *, start: int = 0
+    ) -> list[InitialState]:
+        """Draws initial microstates of a split, one from each generator, always on the CPU.
+
+        By default each is drawn by `initial`. A system may give a split states of its own, share
+        its families out by index, or use all cores.
+
+        Arguments:
+            split: Name of the split, such as "train".
+            generators: One generator for each microstate.
+            start: Index of the first of them in its split.
+        """
+        return [self.initial(generator) for generator in generators]
 
     @abstractmethod
     def simulate(self, microstates: NDArray[Any], words: NDArray[np.uint64]) -> Runs:
@@ -109,3 +154,19 @@ class System(Record, ABC):
     def closures(self) -> Mapping[str, Closure]:
         """The system's textbook closures by name; none by default."""
         return {}
+
+
+def check_words(words: NDArray[Any], shape: tuple[int, ...]) -> NDArray[np.uint64]:
+    """Returns a copy of `words` if their shape is `shape`, where -1 stands for any length."""
+    fits = words.ndim == len(shape) and all(
+        wanted in (-1, found) for found, wanted in zip(words.shape, shape, strict=True)
+    )
+    if words.dtype != np.uint64 or not fits:
+        raise InputError(
+            f"`words` is {words.dtype} of shape {words.shape}; it must be uint64 of shape {shape} "
+            "(-1: any length), four words of `seeding.kernel_words` for each trajectory"
+        )
+    if words.size and not words.any(axis=-1).all():
+        raise InputError("`words` has a trajectory with four zeros, from which nothing is random")
+    # A copy has one memory layout, for which a kernel is compiled once.
+    return words.copy()

@@ -8,8 +8,9 @@ trajectory does.
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from ..seeding import kernel_words, numpy_generator
-from .base import Description, Runs, System
+from .base import Description, InitialState, Runs, System
 
 __all__ = ["check_system"]
 
@@ -29,6 +30,8 @@ def check_system(system: System, seed: int = 0) -> None:
         >>> check_system(SIRS(size=8, frames=4))
     """
     initial = _check_initial(system, seed)
+    _check_initial_states(system, seed)
+    _check_devices(system)
     words = np.stack(
         [[kernel_words(seed, "run", n, m) for m in range(_MEMBERS)] for n in range(_STATES)]
     )
@@ -59,6 +62,33 @@ def _check_initial(system: System, seed: int) -> NDArray[np.generic]:
         _require(state.microstate.dtype == kind.dtype, "`initial` gives the stored type")
         kind.check(state.microstate, "what `initial` gives")
     return np.stack([state.microstate for state in states])
+
+
+def _check_initial_states(system: System, seed: int) -> None:
+    def draw(indices: range) -> list[InitialState]:
+        generators = [numpy_generator(seed, "initial", n) for n in indices]
+        return system.initial_states("train", generators, start=indices.start)
+
+    states = draw(range(_STATES))
+    _require(len(states) == _STATES, "`initial_states` gives one state for each generator")
+    alone = draw(range(_STATES - 1, _STATES))[0]
+    _require(
+        alone.label == states[-1].label and _same_bytes(alone.microstate, states[-1].microstate),
+        "`initial_states` gives the same state for the same index, whatever is drawn beside it",
+    )
+
+
+def _check_devices(system: System) -> None:
+    _require(system.batch >= 1, "`batch` is at least 1")
+    _require(
+        system.on("cpu").description == system.description,
+        "`on` keeps the description, on the CPU at least",
+    )
+    try:
+        system.on("abacus")
+    except InputError:
+        return
+    _require(False, "`on` refuses devices without kernels by `InputError`")
 
 
 def _check_description(description: Description) -> None:

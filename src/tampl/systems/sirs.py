@@ -21,7 +21,7 @@ from pydantic import Field, model_validator
 
 from ..errors import InputError
 from ..microstates import Lattice
-from .base import Closure, Description, InitialState, Observable, Runs, System
+from .base import Closure, Description, InitialState, Observable, Runs, System, check_words
 from .closures import mean_field, pair_approximation, pair_fractions
 from .kernels.sirs import count_sites, run_chains
 
@@ -119,7 +119,7 @@ class SIRS(System):
 
     def simulate(self, microstates: NDArray[Any], words: NDArray[np.uint64]) -> Runs:
         lattices = self._check_stack(microstates)
-        words = _check_words(words, (len(lattices), 4))[:, None]
+        words = check_words(words, (len(lattices), 4))[:, None]
         counts, frames = self._run(lattices, words, keep_frames=True)
         shape = (len(lattices), self.frames, self.size, self.size)
         return Runs(frames.reshape(shape), counts[:, 0] / self.size**2)
@@ -128,7 +128,7 @@ class SIRS(System):
         self, microstates: NDArray[Any], words: NDArray[np.uint64]
     ) -> NDArray[np.float64]:
         lattices = self._check_stack(microstates)
-        words = _check_words(words, (len(lattices), -1, 4))
+        words = check_words(words, (len(lattices), -1, 4))
         counts, _ = self._run(lattices, words, keep_frames=False)
         return counts / self.size**2
 
@@ -204,19 +204,3 @@ class SIRS(System):
         flat = lattices.reshape(len(lattices), self.size**2)
         run_chains(flat, words, rates, self.interval, counts, frames)
         return counts, frames
-
-
-def _check_words(words: NDArray[Any], shape: tuple[int, ...]) -> NDArray[np.uint64]:
-    """Returns a copy of `words` if their shape is `shape`, where -1 stands for any length."""
-    fits = len(words.shape) == len(shape) and all(
-        wanted in (-1, found) for found, wanted in zip(words.shape, shape, strict=True)
-    )
-    if words.dtype != np.uint64 or not fits:
-        raise InputError(
-            f"`words` is {words.dtype} of shape {words.shape}; it must be uint64 of shape {shape} "
-            "(-1: any length), four words of `seeding.kernel_words` for each trajectory"
-        )
-    if words.size and not words.any(axis=-1).all():
-        raise InputError("`words` has a trajectory with four zeros, from which nothing is random")
-    # A copy has one memory layout, for which the kernel is compiled once.
-    return words.copy()

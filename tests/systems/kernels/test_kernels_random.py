@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import kstest
 
-from tampl.systems.kernels.random import draw_integer, draw_uniform, draw_word
+from tampl.systems.kernels.random import draw_integer, draw_normals, draw_uniform, draw_word
 
 MASK = 2**64 - 1
 WORDS = st.lists(st.integers(0, MASK), min_size=4, max_size=4)
@@ -82,3 +83,19 @@ def test_integers_are_even(bound):
     assert counts.size == bound
     p = 1 / bound
     assert np.all(np.abs(counts - n * p) <= 4 * np.sqrt(n * p * (1 - p)))
+
+
+def test_normals_are_standard_and_independent():
+    state, n = np.array([13, 14, 15, 16], np.uint64), 20_000
+    first, second = np.array([draw_normals(state) for _ in range(n)]).T
+    assert kstest(np.concatenate([first, second]), "norm").pvalue > 0.01
+    # Numbers without correlation may still depend on each other, which their squares would show.
+    for a, b in [(first, second), (first**2, second**2), (first[1:], second[:-1])]:
+        assert abs(np.corrcoef(a, b)[0, 1]) < 4 / np.sqrt(n)
+
+
+def test_normals_stay_finite_at_the_ends_of_the_uniforms():
+    # The first word of this state is 2^64 - 1, hence the uniform is 1 and its logarithm zero.
+    state = np.array([0, 1, 2, MASK >> 23 | (MASK & ((1 << 23) - 1)) << 41], np.uint64)
+    assert draw_uniform(state.copy()) == 1.0
+    assert draw_normals(state) == (0.0, 0.0)

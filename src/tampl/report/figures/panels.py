@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import EllipseCollection
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
@@ -28,6 +29,8 @@ Legend = list[tuple[Any, str]]
 """Marks with their texts; a mark is an artist, or several drawn over each other."""
 
 _BAND = 0.2
+# Of the mean distance of particles; those of the paper's liquid then nearly touch.
+_RADIUS = 0.36
 
 
 def draw_microstate(
@@ -91,6 +94,49 @@ def _draw_lattice(axis: Axes, microstate: NDArray[Any]) -> None:
     axis.set(xticks=[], yticks=[])
 
 
+def _draw_particles(axis: Axes, microstate: NDArray[Any]) -> None:
+    box = 2**16  # in levels, of which the stored form has as many for any box
+    there = microstate[microstate[:, -1] > 0]
+    x, y, types = there[:, 0] + 0.5, there[:, 1] + 0.5, there[:, -1].astype(int)
+    size = 2 * _RADIUS * box / np.sqrt(max(1, len(there)))
+    colors = [style.TYPES[(kind - 1) % len(style.TYPES)] for kind in types]
+    # In units of the axes: circles grow and shrink with the panel.
+    axis.add_collection(
+        EllipseCollection(
+            *(size, size, 0.0),
+            units="xy",
+            offsets=np.column_stack([x, y]),
+            offset_transform=axis.transData,
+            facecolors=colors,
+            edgecolors="none",
+        )
+    )
+    axis.set(xlim=(0, box), ylim=(0, box), xticks=[], yticks=[], aspect="equal")
+
+
+def _draw_chain(axis: Axes, microstate: NDArray[Any]) -> None:
+    # Seen along z, as the networks see it; beads in front hide those behind.
+    beads = microstate[np.argsort(microstate[:, 2]), :2]
+    axis.add_collection(
+        EllipseCollection(
+            *(1.0, 1.0, 0.0),
+            units="xy",
+            offsets=beads,
+            offset_transform=axis.transData,
+            facecolors=style.INK,
+            edgecolors="white",
+            linewidths=0.2,
+        )
+    )
+    reach = np.abs(beads).max() + 1.0
+    axis.set(xlim=(-reach, reach), ylim=(-reach, reach), xticks=[], yticks=[], aspect="equal")
+
+
+def _draw_image(axis: Axes, microstate: NDArray[Any]) -> None:
+    axis.imshow(microstate, cmap="gray", vmin=0, vmax=255, interpolation="none")
+    axis.set(xticks=[], yticks=[])
+
+
 def _draw_vector(axis: Axes, microstate: NDArray[Any]) -> None:
     axis.plot(microstate, color=style.INK, linewidth=0.9)
     axis.margins(x=0)
@@ -98,6 +144,9 @@ def _draw_vector(axis: Axes, microstate: NDArray[Any]) -> None:
 
 
 _DRAW: dict[str, Callable[[Axes, NDArray[Any]], None]] = {
+    "chain": _draw_chain,
+    "image": _draw_image,
     "lattice": _draw_lattice,
+    "particles": _draw_particles,
     "vector": _draw_vector,
 }

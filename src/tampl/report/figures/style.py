@@ -18,6 +18,7 @@ __all__ = [
     "STAGES",
     "STATES",
     "TWINS",
+    "TYPES",
     "WIDTH",
     "Line",
     "broken",
@@ -35,6 +36,9 @@ MUTED = "#8c8c8c"
 STATES = ("#e4e4e2", "#c8322b", "#3f7fb5", "#e0a526", "#4d9a6a", "#8b6bb1")
 """Sites of a lattice by state: susceptible light gray, infected red, recovered blue, others."""
 
+TYPES = ("#1f6aa5", "#eba83a", "#c8322b", "#4d9a6a", "#8b6bb1")
+"""Particles by type: blue and amber first, apart in brightness too."""
+
 TWINS = ("#0072b2", "#d55e00")
 STAGES = {"representation": "#d99400", "transition": "#00845f"}
 
@@ -51,6 +55,7 @@ class Line:
 _LINES = {
     "reference": Line(INK, width=2.1),
     "tampl": Line("#d55e00"),
+    "tampl+": Line("#b3001b", (0, (6, 1.2))),
     "jld": Line("#332288"),
     "jld-sig": Line("#56b4e9", (0, (5, 1.8))),
     "jld-vic": Line("#cc79a7", (0, (1.2, 1.3))),

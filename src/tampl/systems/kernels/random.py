@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["draw_integer", "draw_uniform", "draw_word"]
+__all__ = ["draw_integer", "draw_normals", "draw_uniform", "draw_word"]
 
 # Every constant is a uint64 because numba promotes uint64 mixed with int64 to float64.
 _ONE, _SHIFT_1, _ROTATE_1, _ROTATE_3 = (np.uint64(k) for k in (1, 17, 23, 45))
@@ -57,3 +57,14 @@ def draw_integer(state: NDArray[np.uint64], bound: int) -> np.int64:
     absolute value: with 4 x 10^4 outcomes that is 10^-5 of the probability of one.
     """
     return np.int64(((draw_word(state) >> _HALF) * np.uint64(bound)) >> _HALF)
+
+
+@njit(nogil=True, cache=True)
+def draw_normals(state: NDArray[np.uint64]) -> tuple[float, float]:
+    """Draws two independent standard normal numbers from two uniforms (Box and Muller 1958).
+
+    A uniform is at least 2^-53, so none is larger than 8.6; normals beyond have probability 1e-17.
+    """
+    radius = np.sqrt(-2.0 * np.log(draw_uniform(state)))
+    angle = 2.0 * np.pi * draw_uniform(state)
+    return radius * np.cos(angle), radius * np.sin(angle)

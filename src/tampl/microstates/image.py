@@ -1,0 +1,48 @@
+"""Gray pictures, for systems whose microstates are observed as such."""
+
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+
+from ..errors import InputError
+from .base import Kind
+
+__all__ = ["Image"]
+
+
+class Image(Kind):
+    """A gray picture: (height, width) bytes, 0 for black; input (B, 1, height, width) to 1."""
+
+    kind: Literal["image"] = "image"
+    height: int = Field(gt=0)
+    width: int = Field(gt=0)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.height, self.width)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.uint8)
+
+    def check(self, stored: NDArray[Any], name: str) -> NDArray[Any]:
+        self._check_shape(stored, self.shape, name)
+        if stored.dtype.kind == "f":
+            # Intensities in [0, 1] cast to bytes would be black.
+            raise InputError(
+                f"{name} holds {stored.dtype}; a picture has a byte per pixel: give "
+                "round(255 I) as uint8"
+            )
+        if stored.dtype.kind not in "iu":
+            raise InputError(f"{name} holds {stored.dtype}; a picture has a byte per pixel")
+        if stored.size and (stored.min() < 0 or stored.max() > 255):
+            worst = stored.min() if stored.min() < 0 else stored.max()
+            raise InputError(f"{name} has a pixel of {worst}; pixels are 0 to 255")
+        return stored.astype(np.uint8)
+
+    def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
+        return stored.unsqueeze(1).to(dtype) / 255

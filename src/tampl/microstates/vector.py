@@ -1,0 +1,41 @@
+"""Plain vectors."""
+
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+
+from ..errors import InputError
+from .base import Kind
+
+__all__ = ["Vector"]
+
+
+class Vector(Kind):
+    """A plain vector of `size` numbers; its input is the vector itself."""
+
+    kind: Literal["vector"] = "vector"
+    size: int = Field(gt=0)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.size,)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float64)
+
+    def check(self, stored: NDArray[Any], name: str) -> NDArray[Any]:
+        self._check_shape(stored, self.shape, name)
+        if stored.dtype.kind not in "biuf":
+            raise InputError(f"{name} holds {stored.dtype}; it must hold real numbers")
+        values = np.asarray(stored, dtype=self.dtype)
+        if not np.isfinite(values).all():
+            raise InputError(f"{name} must be finite; it holds NaN or infinity")
+        return values
+
+    def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
+        return stored.to(dtype)

@@ -1,0 +1,1 @@
+"""Specifications of encoders, transitions, readouts and decoders, one module each."""

@@ -1,0 +1,169 @@
+"""Encoders as data."""
+
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, PositiveInt, model_validator
+from torch import nn
+
+from ...errors import InputError
+from ...microstates import Chain, Image, Lattice, Microstate, Particles, Vector
+from ...nn import MLP, DeepSet, LatticeEncoder, ResNet
+from ...records import Record
+from ..pretrained import load_imagenet
+from .common import DTYPES, Precision, Source, Widths, mismatch
+
+__all__ = [
+    "AnyEncoder",
+    "DeepSetEncoderSpec",
+    "LatticeEncoderSpec",
+    "LinearEncoderSpec",
+    "MLPEncoderSpec",
+    "MacrostateEncoderSpec",
+    "ResNetEncoderSpec",
+]
+
+
+class LatticeEncoderSpec(Record):
+    """Circular convolutions on the one-hot lattice.
+
+    Attributes:
+        widths: Channels after each convolution.
+        hidden: Hidden widths of the closing MLP.
+        precision: Of the convolutions on a GPU; a CPU has float32.
+    """
+
+    name: Literal["lattice"]
+    reads: ClassVar[Source] = "x"
+    widths: Widths = Field((32, 64, 128, 128), min_length=1)
+    hidden: Widths = (128,)
+    precision: Precision = "float32"
+
+    def build(self, microstate: Microstate, latent_dim: int) -> nn.Module:
+        """Builds the encoder for lattices of one number of states."""
+        if not isinstance(microstate, Lattice):
+            raise mismatch(self.name, "lattice", microstate)
+        return LatticeEncoder(
+            microstate.states,
+            latent_dim,
+            widths=self.widths,
+            hidden=self.hidden,
+            dtype=DTYPES[self.precision],
+        )
+
+
+class DeepSetEncoderSpec(Record):
+    """A shared network on every particle, the mean over the set, an MLP.
+
+    Attributes:
+        widths: Features of a particle after each shared layer.
+        hidden: Hidden widths of the closing MLP.
+        precision: Of the shared layers on a GPU; a CPU has float32.
+    """
+
+    name: Literal["deepset"]
+    reads: ClassVar[Source] = "x"
+    widths: Widths = Field((256, 256), min_length=1)
+    hidden: Widths = (128,)
+    precision: Precision = "float32"
+
+    def build(self, microstate: Microstate, latent_dim: int) -> nn.Module:
+        """Builds the encoder for particles of some types, however many."""
+        if not isinstance(microstate, Particles):
+            raise mismatch(self.name, "particles", microstate)
+        return DeepSet(
+            microstate.dim,
+            microstate.types,
+            outputs=latent_dim,
+            widths=self.widths,
+            hidden=self.hidden,
+            dtype=DTYPES[self.precision],
+        )
+
+
+class ResNetEncoderSpec(Record):
+    """A residual network on pictures; as it stands, ResNet-34.
+
+    Attributes:
+        weights: What the network starts from: "none" for random weights, "imagenet" for those of
+            torchvision, or the path of torchvision's file. It has to be said.
+        widths: Channels of the four stages.
+        blocks: Basic blocks of the four stages.
+        precision: Of the convolutions on a GPU; a CPU has float32.
+    """
+
+    name: Literal["resnet"]
+    reads: ClassVar[Source] = "x"
+    weights: str = Field(min_length=1)
+    widths: tuple[PositiveInt, PositiveInt, PositiveInt, PositiveInt] = (64, 128, 256, 512)
+    blocks: tuple[PositiveInt, PositiveInt, PositiveInt, PositiveInt] = (3, 4, 6, 3)
+    precision: Precision = "float32"
+
+    @model_validator(mode="after")
+    def _refuse_other_sizes(self) -> Self:
+        sizes = (self.widths, self.blocks)
+        if self.weights != "none" and sizes != ((64, 128, 256, 512), (3, 4, 6, 3)):
+            raise InputError(
+                f"`weights` is {self.weights!r}, which are of ResNet-34, and `widths` or `blocks` "
+                'are of another network: leave them out, or choose weights = "none"'
+            )
+        return self
+
+    def build(self, microstate: Microstate, latent_dim: int) -> nn.Module:
+        """Builds the encoder for pictures of any size."""
+        if not isinstance(microstate, Chain | Image):
+            raise mismatch(self.name, "chain or image", microstate)
+        encoder = ResNet(
+            latent_dim, widths=self.widths, blocks=self.blocks, dtype=DTYPES[self.precision]
+        )
+        if self.weights != "none":
+            load_imagenet(encoder, self.weights)
+        return encoder
+
+
+class MLPEncoderSpec(Record):
+    """An MLP on plain vectors."""
+
+    name: Literal["mlp"]
+    reads: ClassVar[Source] = "x"
+    hidden: Widths = (128, 128)
+
+    def build(self, microstate: Microstate, latent_dim: int) -> nn.Module:
+        """Builds the encoder for vectors of one size."""
+        if not isinstance(microstate, Vector):
+            raise mismatch(self.name, "vector", microstate)
+        return MLP(microstate.size, latent_dim, hidden=self.hidden)
+
+
+class LinearEncoderSpec(Record):
+    """E(x) = B x, the encoder of the paper's analysis."""
+
+    name: Literal["linear"]
+    reads: ClassVar[Source] = "x"
+
+    def build(self, microstate: Microstate, latent_dim: int) -> nn.Module:
+        """Builds the encoder for vectors of one size."""
+        if not isinstance(microstate, Vector):
+            raise mismatch(self.name, "vector", microstate)
+        return nn.Linear(microstate.size, latent_dim, bias=False)
+
+
+class MacrostateEncoderSpec(Record):
+    """No encoder: the latent state is the standardised macrostate itself."""
+
+    name: Literal["macrostate"]
+    reads: ClassVar[Source] = "y"
+
+    def build(self, microstate: Microstate, latent_dim: int) -> nn.Module:
+        """Builds the identity."""
+        return nn.Identity()
+
+
+AnyEncoder = Annotated[
+    LatticeEncoderSpec
+    | DeepSetEncoderSpec
+    | ResNetEncoderSpec
+    | MLPEncoderSpec
+    | LinearEncoderSpec
+    | MacrostateEncoderSpec,
+    Field(discriminator="name"),
+]
