@@ -170,11 +170,11 @@ def test_tampl_plus_is_tampl_first_and_then_moves_the_transition_alone(bench):
     for name in ("encoder", "readout"):
         same = getattr(plain.modules, name).state_dict()
         getattr(plus.modules, name).load_state_dict(same)
-    untouched = {k: v.clone() for k, v in plus.modules.transition.velocity.state_dict().items()}
+    untouched = {k: v.clone() for k, v in plus.modules.transition.flow.state_dict().items()}
     for _ in range(training.epochs):
         assert plus.run_epoch().losses == plain.run_epoch().losses
     frozen = {k: v.clone() for k, v in plus.modules.encoder.state_dict().items()}
-    torch.testing.assert_close(plus.modules.transition.velocity.state_dict(), untouched)
+    torch.testing.assert_close(dict(plus.modules.transition.flow.state_dict()), untouched)
     losses = [plus.run_epoch().losses["refit"]["total"] for _ in range(training.epochs)]
     assert losses[-1] < losses[0]
     torch.testing.assert_close(dict(plus.modules.encoder.state_dict()), frozen, rtol=0, atol=0)

@@ -98,7 +98,8 @@ def test_gradients_reach_every_parameter_and_both_ends(name, pairs, device, requ
 def make_calibrated(dtype, device):
     with ambient_seed(0, "flow"):
         velocity = VelocityMLP(DIM, hidden=[16], frequencies=2)
-    return CalibratedFlowTransition(velocity, DIM, step=midpoint, steps=2).to(device, dtype)
+    flow = FlowTransition(velocity, DIM, step=midpoint, steps=2)
+    return CalibratedFlowTransition(flow).to(device, dtype)
 
 
 def test_a_calibrated_flow_has_the_loss_of_standardised_increments(dtype, device, pairs):
@@ -110,7 +111,7 @@ def test_a_calibrated_flow_has_the_loss_of_standardised_increments(dtype, device
     condition = (z - z.mean(dim=0)) / z.std(dim=0)
     noise = calibrated.draw(6, torch_generator(0, device=device))
     expected = flow_matching_loss(
-        calibrated.velocity, condition, target, s=noise["s"], epsilon=noise["epsilon"]
+        calibrated.flow.velocity, condition, target, s=noise["s"], epsilon=noise["epsilon"]
     )
     torch.testing.assert_close(calibrated.loss(z, z_next, noise), expected)
 
@@ -126,3 +127,15 @@ def test_a_calibrated_step_does_not_depend_on_the_units(dtype, device, pairs):
     other.calibrate(z * scale + shift, z_next * scale + shift)
     found = (other(z * scale + shift, noise) - shift) / scale
     torch.testing.assert_close(found, plain(z, noise), rtol=1e-3, atol=2e-3)
+
+
+def test_a_dimension_that_does_not_vary_calibrates_to_finite_steps(dtype, device, pairs):
+    z, z_next = (states.clone() for states in pairs)
+    z[:, 1] = z_next[:, 1] = 0.5
+    calibrated = make_calibrated(dtype, device)
+    calibrated.calibrate(z, z_next)
+    noise = calibrated.draw(6, torch_generator(0, device=device))
+    assert calibrated.loss(z, z_next, noise).isfinite()
+    step = calibrated(z, noise["epsilon"])
+    assert step.isfinite().all()
+    torch.testing.assert_close(step[:, 1], z[:, 1], rtol=0, atol=1e-5)

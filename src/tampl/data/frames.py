@@ -70,7 +70,10 @@ class Frames:
 
     def x(self, index: Tensor) -> Tensor:
         """Network input of the frames at `index`."""
-        return self.microstate.network_input(self.stored[index], self.macrostates.dtype)
+        kind = self.stored.dtype
+        # On a GPU torch may not index 16-bit words without a sign; the same bits with one it can.
+        words = self.stored.view(torch.int16) if kind == torch.uint16 else self.stored
+        return self.microstate.network_input(words[index].view(kind), self.macrostates.dtype)
 
     def y(self, index: Tensor) -> Tensor:
         """Standardised macrostates of the frames at `index`."""

@@ -106,8 +106,7 @@ class TamplPlus(Method):
                 'flow: choose "flow"'
             )
         anchor = spec.transition
-        values = anchor.model_dump(exclude={"name"})
-        calibrated = CalibratedFlowSpec(name="calibrated-flow", **values)
+        calibrated = CalibratedFlowSpec(name="calibrated-flow", flow=anchor)
         built = Modules.build(spec.model_copy(update={"transition": calibrated}), description)
         built.add({"anchor": anchor.build(spec.latent_dim)})
         return built

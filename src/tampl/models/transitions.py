@@ -125,8 +125,8 @@ class FlowTransition(Transition):
         )
 
 
-class CalibratedFlowTransition(FlowTransition):
-    r"""The conditional flow in the units of the latent states it was calibrated on.
+class CalibratedFlowTransition(Transition):
+    r"""A conditional flow in the units of the latent states it was calibrated on.
 
     The condition is the standardised z_t, the target the standardised increment,
 
@@ -134,6 +134,9 @@ class CalibratedFlowTransition(FlowTransition):
 
     so that the flow's base noise is as wide as what it becomes. Nothing in this loss holds the
     scale of the latent states, so it is for a representation that no longer moves.
+
+    Arguments:
+        flow: The flow in those units.
     """
 
     centre: Tensor
@@ -141,39 +144,38 @@ class CalibratedFlowTransition(FlowTransition):
     m: Tensor
     sigma: Tensor
 
-    def __init__(
-        self,
-        velocity: VelocityMLP,
-        latent_dim: int,
-        *,
-        step: Step,
-        steps: int,
-        grading: float = 1.0,
-    ) -> None:
-        super().__init__(velocity, latent_dim, step=step, steps=steps, grading=grading)
+    def __init__(self, flow: FlowTransition) -> None:
+        super().__init__()
+        self.flow = flow
+        self.noise_dim = flow.noise_dim
         for name, value in (("centre", 0.0), ("width", 1.0), ("m", 0.0), ("sigma", 1.0)):
-            self.register_buffer(name, torch.full((latent_dim,), value))
+            self.register_buffer(name, torch.full((self.noise_dim,), value))
 
     @torch.no_grad()
     def calibrate(self, z: Tensor, z_next: Tensor) -> None:
         """Takes centre and width of latent states (n, d), and those of their increments."""
+        # A dimension that does not vary, as after a collapse, must not be divided by zero.
+        least = torch.finfo(z.dtype).eps
         increment = z_next - z
         for own, value in (
             (self.centre, z.mean(dim=0)),
-            (self.width, z.std(dim=0)),
+            (self.width, z.std(dim=0).clamp_min(least)),
             (self.m, increment.mean(dim=0)),
-            (self.sigma, increment.std(dim=0)),
+            (self.sigma, increment.std(dim=0).clamp_min(least)),
         ):
             own.copy_(value)
 
     def loss(self, z: Tensor, z_next: Tensor, noise: Noise) -> Tensor:
-        return super().loss(self._condition(z), (z_next - z - self.m) / self.sigma, noise)
+        return self.flow.loss(self._condition(z), (z_next - z - self.m) / self.sigma, noise)
 
     def spread(self, z: Tensor) -> Tensor:
-        return super().spread(z / self.sigma)
+        return self.flow.spread(z / self.sigma)
+
+    def draw(self, count: int, generator: torch.Generator) -> Noise:
+        return self.flow.draw(count, generator)
 
     def forward(self, z: Tensor, noise: Tensor) -> Tensor:
-        return z + self.m + self.sigma * super().forward(self._condition(z), noise)
+        return z + self.m + self.sigma * self.flow(self._condition(z), noise)
 
     def _condition(self, z: Tensor) -> Tensor:
         return (z - self.centre) / self.width

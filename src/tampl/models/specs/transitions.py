@@ -1,6 +1,6 @@
 """Transitions as data."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt
 from torch import nn
@@ -51,8 +51,8 @@ class MLPTransitionSpec(Record):
         return DeterministicTransition(Residual(MLP(latent_dim, latent_dim, hidden=self.hidden)))
 
 
-class _FlowSpec(Record):
-    """A velocity network and its solver for inference.
+class FlowTransitionSpec(Record):
+    """The conditional flow: a velocity network and its solver for inference.
 
     Attributes:
         hidden: Hidden widths of the velocity network.
@@ -63,7 +63,7 @@ class _FlowSpec(Record):
         precision: Of the products between the velocity network's hidden layers.
     """
 
-    kind: ClassVar[type[FlowTransition]]
+    name: Literal["flow"]
     hidden: Widths = (512, 512, 512, 512)
     frequencies: PositiveInt = 8
     solver: Literal["euler", "midpoint", "rk4"] = "midpoint"
@@ -71,7 +71,7 @@ class _FlowSpec(Record):
     grading: float = Field(1.0, ge=1, allow_inf_nan=False)
     precision: Precision = "float32"
 
-    def build(self, latent_dim: int) -> Transition:
+    def build(self, latent_dim: int) -> FlowTransition:
         """Builds the transition."""
         velocity = VelocityMLP(
             latent_dim,
@@ -79,7 +79,7 @@ class _FlowSpec(Record):
             frequencies=self.frequencies,
             dtype=DTYPES[self.precision],
         )
-        return self.kind(
+        return FlowTransition(
             velocity,
             latent_dim,
             step=SOLVERS[self.solver],
@@ -88,18 +88,15 @@ class _FlowSpec(Record):
         )
 
 
-class FlowTransitionSpec(_FlowSpec):
-    """The conditional flow."""
-
-    name: Literal["flow"]
-    kind: ClassVar[type[FlowTransition]] = FlowTransition
-
-
-class CalibratedFlowSpec(_FlowSpec):
-    """The flow of standardised increments; of the methods, `tampl+` alone calibrates it."""
+class CalibratedFlowSpec(Record):
+    """A flow of standardised increments; of the methods, `tampl+` alone calibrates it."""
 
     name: Literal["calibrated-flow"]
-    kind: ClassVar[type[FlowTransition]] = CalibratedFlowTransition
+    flow: FlowTransitionSpec
+
+    def build(self, latent_dim: int) -> Transition:
+        """Builds the transition."""
+        return CalibratedFlowTransition(self.flow.build(latent_dim))
 
 
 AnyTransition = Annotated[
