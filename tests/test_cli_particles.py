@@ -78,7 +78,8 @@ def test_neither_order_nor_empty_rows_count(runs, method, tmp_path):
 @pytest.mark.parametrize(
     ("microstate", "words"),
     [
-        (np.full((4, 3), np.nan), "whole numbers"),
+        (np.full((4, 3), np.nan), "must be integers"),
+        (np.ones((4, 3)), "Particles.encode"),
         (gas(4)[:, :2], "shape"),
         (np.zeros((4, 3), np.uint16), "without particles"),
         (np.full((4, 3), 3, np.uint16), "particle of type 3"),

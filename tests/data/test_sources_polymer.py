@@ -3,16 +3,10 @@
 import pickle
 
 import numpy as np
+import pyarrow
 import pytest
-from polymer_files import (
-    ROWS,
-    SYSTEM,
-    parquet,
-    pyarrow,
-    trajectories,
-    write_data_set,
-    write_rows,
-)
+from polymer_files import ROWS, SYSTEM, trajectories, write_data_set, write_rows
+from pyarrow import parquet
 
 from command import call
 from tampl.data import Store, check_store
@@ -25,8 +19,9 @@ def read(folder, out, system=SYSTEM):
 
 
 @pytest.mark.parametrize("converted", [False, True])
-def test_a_store_holds_what_the_files_hold(tmp_path, converted):
-    data = write_data_set(tmp_path / "files", converted=converted)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_store_holds_what_the_files_hold(tmp_path, converted, dtype):
+    data = write_data_set(tmp_path / "files", converted=converted, dtype=dtype)
     store = read(tmp_path / "files", tmp_path / "store")
     for split in ("train", "valid"):
         stored = store.trajectories(split)
@@ -105,7 +100,11 @@ def test_numbers_that_are_no_chain(files):
     refused(files, "row 0: `x` must be finite")
     spoil(files, x=x + 1)
     refused(files, "centre of mass is off the origin by 1")
-    spoil(files, dtype=str)
+    spoil(files, x=0.1 * x)
+    refused(files, r"row 0: `x` has a rod whose length is off by 0\.9, between .*in diameters")
+    spoil(files, x=x.swapaxes(-1, -2).reshape(x.shape))
+    refused(files, "consecutive beads must be one diameter apart .*bead after bead")
+    spoil(files, dtype="str")
     refused(files, "`x` holds object; it must hold numbers")
 
 
@@ -140,6 +139,13 @@ def test_files_that_are_missing_or_damaged(files):
     path.unlink()
     refused(files, "no parquet file of the split `valid`.*download all splits")
     refused(files / "nowhere", "which is no folder")
+
+
+def test_a_data_set_in_two_layouts(files):
+    write_rows(files / "default/valid/0000.parquet", trajectories("valid", 2))
+    refused(files, "`valid` more than once, as data/valid-0.* and as default/valid/0000.parquet")
+    (files / "default/valid/0000.parquet").rename(files / "data/valid-00001-of-00002.parquet")
+    assert read(files, files / "store").manifest.splits["valid"].count == 4
 
 
 def test_pickles_are_not_opened(tmp_path):

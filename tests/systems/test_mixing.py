@@ -15,7 +15,7 @@ from tampl.data.shards import write_shard
 from tampl.errors import InputError
 from tampl.seeding import kernel_words, numpy_generator
 from tampl.systems import Mixing
-from tampl.systems.kernels.lennard_jones import forces
+from tampl.systems.kernels.pair_forces import forces
 from tampl.systems.patterns import FAMILIES, GRID, draw_owner
 
 SMALL = Mixing(particles=24, box=10.0, frames=4, equilibration=400)
@@ -92,7 +92,7 @@ def test_equilibration_takes_the_order_of_the_placement_away(initial):
         microstate = system.arrange("half-plane", numpy_generator(1, 0))
         positions, types = KIND.decode(microstate)
         kinds = (types - 1).astype(np.uint8)
-        energies.append(forces(positions, kinds, SMALL._pairs, SMALL.cutoff)[0] / len(types))
+        energies.append(forces(positions, kinds, SMALL._fluid.pairs, SMALL.cutoff)[0] / len(types))
     assert energies[0] < energies[1] < 1.0
 
 

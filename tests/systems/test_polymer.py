@@ -111,7 +111,7 @@ def test_a_store_is_content(tmp_path):
 def shipped(tmp_path, monkeypatch):
     """A file of three configurations in place of the shipped one."""
     path = tmp_path / "regimes.npy"
-    coils = [state.microstate for state in draw(3, system=Polymer())]
+    coils = [state.microstate for state in draw(3, system=Polymer(regimes=False))]
     chains = dict(zip(regimes.NAMES, coils, strict=True))
     regimes.save_regimes(chains, path)
     monkeypatch.setattr(regimes.load_regimes, "__defaults__", (path,))
@@ -136,6 +136,14 @@ def test_other_splits_and_other_polymers_have_coils(shipped):
 def test_there_are_three_regimes(shipped):
     with pytest.raises(InputError, match=r"`data.test` is 4 or more; the fixed .* are 3, fast"):
         draw(4, "test", system=Polymer())
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_missing_regimes_are_refused_before_a_coil_is_drawn(split, tmp_path, monkeypatch):
+    monkeypatch.setattr(regimes.load_regimes, "__defaults__", (tmp_path / "regimes.npy",))
+    monkeypatch.setattr("tampl.systems.polymer.sample_coils", lambda *_: pytest.fail("drawn"))
+    with pytest.raises(InputError, match=r"is missing.*system.regimes = false"):
+        draw(2, split, system=Polymer())
 
 
 def test_missing_and_damaged_regimes(tmp_path):

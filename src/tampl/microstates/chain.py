@@ -16,14 +16,18 @@ __all__ = ["Chain"]
 
 # Coordinates in single precision leave a mean of some 1e-5; one that was never removed is larger.
 _CENTRED = 1e-2
+# Rods of such coordinates are off by some 1e-5, and published ones may be rounded further; other
+# units or another order of the numbers are off by far more.
+_ROD = 0.05
 
 
 class Chain(Kind):
     """A chain of beads in three dimensions, relative to its centre of mass.
 
-    Stored as (beads, 3) numbers of 32 bits, in units of a bead's diameter. The input is the
-    picture of the chain seen along z, (B, 1, height, width), made on the device of the batch by
-    `rendering.render`: a store of pictures would be some fourteen times as large.
+    Stored as (beads, 3) numbers of 32 bits, in units of a bead's diameter; consecutive beads
+    touch. The input is the picture of the chain seen along z, (B, 1, height, width), made on the
+    device of the batch by `rendering.render`: a store of pictures would be some fourteen times as
+    large.
 
     Arguments:
         beads: Number of beads.
@@ -51,6 +55,7 @@ class Chain(Kind):
         coordinates = np.asarray(stored, dtype=self.dtype)
         if not np.isfinite(coordinates).all():
             raise InputError(f"{name} must be finite; it holds NaN or infinity")
+        self._check_rods(coordinates, name)
         off = np.abs(coordinates.mean(axis=-2, dtype=np.float64)).max(initial=0.0)
         if off > _CENTRED:
             raise InputError(
@@ -61,3 +66,13 @@ class Chain(Kind):
 
     def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
         return render(stored, height=self.height, width=self.width).unsqueeze(1).to(dtype)
+
+    def _check_rods(self, coordinates: NDArray[Any], name: str) -> None:
+        off = np.abs(np.linalg.norm(np.diff(coordinates, axis=-2), axis=-1) - 1)
+        if off.max(initial=0.0) > _ROD:
+            bead = int(off.argmax()) % (self.beads - 1)
+            raise InputError(
+                f"{name} has a rod whose length is off by {off.max():.3g}, between beads {bead} "
+                f"and {bead + 1}; consecutive beads must be one diameter apart within {_ROD}: "
+                "give x, y and z in diameters, bead after bead along the chain"
+            )

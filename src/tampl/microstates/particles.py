@@ -125,12 +125,12 @@ class Particles(Kind):
 
 
 def _to_levels(stored: NDArray[Any], name: str) -> NDArray[np.uint16]:
-    """Numbers of another type in 16 bits, where they fit."""
-    kind = stored.dtype.kind
-    if kind not in "biuf" or (kind == "f" and not np.array_equal(stored, np.trunc(stored))):
+    """Integers of another type in 16 bits, where they fit."""
+    # Floats are refused even where they are whole: they may well be positions, not levels.
+    if stored.dtype.kind not in "iu":
         raise InputError(
-            f"{name} must hold whole numbers, the levels and types that `Particles.encode` makes "
-            "of positions"
+            f"{name} holds {stored.dtype}; levels and types must be integers: make them of "
+            "positions and types by `Particles.encode`"
         )
     if stored.size and (stored.min() < 0 or stored.max() >= _LEVELS):
         worst = stored.min() if stored.min() < 0 else stored.max()

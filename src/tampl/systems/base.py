@@ -25,10 +25,15 @@ __all__ = [
     "Runs",
     "System",
     "check_words",
+    "whole_steps",
 ]
 
 Closure = Callable[[NDArray[Any]], NDArray[np.float64]]
 """Initial microstates (n, ...) to a deterministic macroscopic trajectory for each, (n, F, m)."""
+
+
+# What rounding may do to the ratio of two times, relative to it.
+_ROUNDING = 1e-9
 
 
 class Observable(Record):
@@ -170,3 +175,19 @@ def check_words(words: NDArray[Any], shape: tuple[int, ...]) -> NDArray[np.uint6
         raise InputError("`words` has a trajectory with four zeros, from which nothing is random")
     # A copy has one memory layout, for which a kernel is compiled once.
     return words.copy()
+
+
+def whole_steps(interval: float, dt: float) -> int:
+    """The number of time steps between two frames; refuses one that is not whole.
+
+    Example:
+        >>> whole_steps(0.4, 0.002)
+        200
+    """
+    steps = interval / dt
+    if round(steps) < 1 or abs(steps - round(steps)) > _ROUNDING * steps:
+        raise InputError(
+            f"`interval` is {interval} and `dt` is {dt}; the interval must be a multiple of the "
+            "time step"
+        )
+    return round(steps)

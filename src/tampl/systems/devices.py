@@ -1,18 +1,30 @@
 """Where a system's trajectories are run: a kernel for the CPU, and perhaps one for a GPU."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from pydantic import PrivateAttr
 
 from ..errors import InputError
+from .base import System
 
-__all__ = ["Device", "on_gpu", "refuse_absent_device"]
+__all__ = ["Device", "DeviceSystem", "gpu"]
 
 # Calls come from several threads: while one has the GPU, others observe and write.
 _gpu = Lock()
+
+
+def _there() -> None:
+    """Nothing is required of a machine that runs Python."""
+
+
+def _require_gpu() -> None:
+    from .kernels_cuda.runtime import require_gpu
+
+    require_gpu()
 
 
 @dataclass(frozen=True)
@@ -24,38 +36,60 @@ class Device:
         batch: How many trajectories to run at once.
         dtype: Precision of what it returns.
         run: The kernel itself.
+        require: Raises `InputError` where the device is not there.
     """
 
     kernel: str
     batch: int
     dtype: type[np.floating[Any]]
     run: Callable[..., None]
+    require: Callable[[], None] = _there
 
 
-def on_gpu(load: Callable[[], Callable[..., None]]) -> Callable[..., None]:
-    """A kernel that is loaded when it is first called, and has the GPU for itself."""
+def gpu(
+    kernel: str,
+    batch: int,
+    dtype: type[np.floating[Any]],
+    load: Callable[[], Callable[..., None]],
+) -> Device:
+    """A GPU whose kernel is loaded when it is first called, and has the GPU for itself."""
 
     def run(*arguments: Any) -> None:  # noqa: ANN401
         kernel = load()
         with _gpu:
             kernel(*arguments)
 
-    return run
+    return Device(kernel, batch, dtype, run, _require_gpu)
 
 
-def refuse_absent_device(name: str, devices: dict[str, Device], *, system: str) -> None:
-    """Raises `InputError` where `system` has no kernel for a device, or the device is not there.
+class DeviceSystem(System):
+    """A system with a kernel for each of several devices, "cpu" the first of them."""
 
-    Arguments:
-        name: Name of the device, such as "cuda".
-        devices: The system's devices by name.
-        system: Name of the system.
-    """
-    if name not in devices:
-        raise InputError(
-            f"`device` is {name!r}; {system} has kernels for {' and '.join(devices)}: choose one"
-        )
-    if name == "cuda":
-        from .kernels_cuda.runtime import require_gpu
+    devices: ClassVar[Mapping[str, Device]]
+    """The devices by name, such as "cuda"."""
 
-        require_gpu()
+    _device: str = PrivateAttr(default="cpu")
+
+    @property
+    def device(self) -> Device:
+        """The device that trajectories are run on."""
+        return self.devices[self._device]
+
+    @property
+    def kernel(self) -> str:
+        return self.device.kernel
+
+    @property
+    def batch(self) -> int:
+        return self.device.batch
+
+    def on(self, device: str) -> Self:
+        if device not in self.devices:
+            raise InputError(
+                f"`device` is {device!r}; {self.description.system} has kernels for "
+                f"{' and '.join(self.devices)}: choose one"
+            )
+        self.devices[device].require()
+        other = self.model_copy()
+        other._device = device
+        return other

@@ -13,20 +13,21 @@ References:
     The paper's appendix on the binary mixing experiment.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ..errors import InputError
 from ..microstates import Particles
-from .base import Description, InitialState, Observable, Runs, System, check_words
-from .devices import Device, on_gpu, refuse_absent_device
+from .base import Description, InitialState, Observable, Runs, check_words, whole_steps
+from .devices import Device, DeviceSystem, gpu
 from .kernels.clusters import find_clusters
-from .kernels.equilibration import equilibrate, minimise
-from .kernels.lennard_jones import pair_table, run_trajectories
+from .kernels.equilibration import Bath, equilibrate, minimise
+from .kernels.lennard_jones import Schedule, run_trajectories
+from .kernels.pair_forces import Fluid, pair_table
 from .patterns import FAMILIES, draw_owner, place
 from .threads import map_threads
 
@@ -56,14 +57,7 @@ def _load_gpu_kernel() -> Callable[..., None]:
     return run
 
 
-_DEVICES = {
-    "cpu": Device("mixing-numba-1", 1, np.float64, run_trajectories),
-    # Four blocks of 512 threads fill each of the 132 multiprocessors of an H200.
-    "cuda": Device("mixing-cuda-1", 4 * 132, np.float32, on_gpu(_load_gpu_kernel)),
-}
-
-
-class Mixing(System):
+class Mixing(DeviceSystem):
     """Two types of Lennard-Jones particles and the patterns that they start from.
 
     Lengths, energies and times are in reduced Lennard-Jones units.
@@ -105,7 +99,11 @@ class Mixing(System):
     friction: Positive = 1.0
     reach: Positive = 2.5
 
-    _device: str = PrivateAttr(default="cpu")
+    devices: ClassVar[Mapping[str, Device]] = {
+        "cpu": Device("mixing-numba-1", 1, np.float64, run_trajectories),
+        # Four blocks of 512 threads fill each of the 132 multiprocessors of an H200.
+        "cuda": gpu("mixing-cuda-1", 4 * 132, np.float32, _load_gpu_kernel),
+    }
 
     @field_validator("patterns")
     @classmethod
@@ -118,12 +116,7 @@ class Mixing(System):
 
     @model_validator(mode="after")
     def _refuse_broken_interval(self) -> Self:
-        steps = self.interval / self.dt
-        if round(steps) < 1 or abs(steps - round(steps)) > _TOLERANCE * steps:
-            raise InputError(
-                f"`interval` is {self.interval} and `dt` is {self.dt}; the interval must be a "
-                "multiple of the time step"
-            )
+        whole_steps(self.interval, self.dt)
         return self
 
     @model_validator(mode="after")
@@ -147,20 +140,6 @@ class Mixing(System):
             interval=self.interval,
             frames=self.frames,
         )
-
-    @property
-    def kernel(self) -> str:
-        return _DEVICES[self._device].kernel
-
-    @property
-    def batch(self) -> int:
-        return _DEVICES[self._device].batch
-
-    def on(self, device: str) -> "Mixing":
-        refuse_absent_device(device, _DEVICES, system="mixing")
-        other = self.model_copy()
-        other._device = device
-        return other
 
     def initial(self, generator: np.random.Generator) -> InitialState:
         family = self.patterns[generator.integers(len(self.patterns))]
@@ -193,10 +172,9 @@ class Mixing(System):
         types = np.repeat(np.arange(2, dtype=np.uint8), self.particles)
         positions = self.box * place(owner, types, generator)
         words = generator.integers(0, 2**64, 4, dtype=np.uint64)
-        surroundings = (self._pairs, self.cutoff, self.box, owner)
-        heat = (self.temperature, self.dt, self.equilibration, self.friction)
-        positions = minimise(positions, types, *surroundings)
-        positions = equilibrate(positions, types, words, *surroundings, *heat)
+        bath = Bath(self.temperature, self.dt, self.equilibration, self.friction)
+        positions = minimise(positions, types, self._fluid, owner)
+        positions = equilibrate(positions, types, words, self._fluid, owner, bath)
         return self._kind.encode(positions, types + 1)
 
     def simulate(self, microstates: NDArray[Any], words: NDArray[np.uint64]) -> Runs:
@@ -262,11 +240,11 @@ class Mixing(System):
         return Particles(count=2 * self.particles, types=2, box=self.box)
 
     @property
-    def _pairs(self) -> NDArray[np.float64]:
+    def _fluid(self) -> Fluid:
         epsilon, sigma = (
             np.array([[p[0], p[2]], [p[2], p[1]]]) for p in (self.epsilon, self.sigma)
         )
-        return pair_table(epsilon, sigma, self.cutoff)
+        return Fluid(pair_table(epsilon, sigma, self.cutoff), self.cutoff, self.box)
 
     def _run(self, initial: NDArray[np.uint16], words: NDArray[np.uint64], record: Record) -> None:
         """Runs a trajectory from each microstate (n, N, 3), and records them on all cores."""
@@ -288,10 +266,10 @@ class Mixing(System):
 
         Messages call the first run number `first`.
         """
-        device, every = _DEVICES[self._device], round(self.interval / self.dt)
-        out = np.empty((len(positions), self.frames, *positions.shape[1:]), device.dtype)
-        physics = (self._pairs, self.cutoff, self.box, self.temperature, self.dt, every)
-        device.run(positions, types, words, *physics, out, np.empty(out.shape[:2]), first)
+        schedule = Schedule(self.temperature, self.dt, whole_steps(self.interval, self.dt))
+        out = np.empty((len(positions), self.frames, *positions.shape[1:]), self.device.dtype)
+        energies = np.empty(out.shape[:2])
+        self.device.run(positions, types, words, self._fluid, schedule, out, energies, first)
         return out
 
     def _check_stack(self, microstates: NDArray[Any]) -> NDArray[np.uint16]:

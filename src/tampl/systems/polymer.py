@@ -11,20 +11,20 @@ References:
     thermodynamics using deep learning", Nat. Comput. Sci. 4 (2024) 66, for the data.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, model_validator
 
 from ..errors import InputError
 from ..microstates import Chain
-from .base import Description, InitialState, Observable, Runs, System, check_words
-from .devices import Device, on_gpu, refuse_absent_device
+from .base import Description, InitialState, Observable, Runs, check_words, whole_steps
+from .devices import Device, DeviceSystem, gpu
 from .extension import extension
 from .kernels.coils import sample_coils
-from .kernels.rods import Motion, require_done, run_chains
+from .kernels.rods import Motion, place_beads, require_done, run_chains
 from .regimes import BEADS, NAMES, load_regimes
 from .threads import map_threads
 
@@ -33,9 +33,6 @@ __all__ = ["Polymer"]
 Positive = Annotated[float, Field(gt=0)]
 Run = Callable[..., None]
 
-_TOLERANCE = 1e-9
-# Rods made of coordinates in single precision are off by some 1e-5.
-_ROD_TOLERANCE = 5e-3
 _SLACK = 1e-3
 
 
@@ -60,14 +57,7 @@ def _load_gpu_kernel() -> Run:
     return _checked(run)
 
 
-_DEVICES = {
-    "cpu": Device("polymer-numba-1", 1, np.float32, _checked(run_chains)),
-    # Four blocks of 300 threads fill each of the 132 multiprocessors of an H200.
-    "cuda": Device("polymer-cuda-1", 4 * 132, np.float32, on_gpu(_load_gpu_kernel)),
-}
-
-
-class Polymer(System):
+class Polymer(DeviceSystem):
     """A bead-rod chain in planar elongational flow.
 
     Lengths are in rods, which are diameters of a bead; times in bead friction times rod squared
@@ -100,16 +90,15 @@ class Polymer(System):
     width: int = Field(default=500, ge=1)
     regimes: bool = True
 
-    _device: str = PrivateAttr(default="cpu")
+    devices: ClassVar[Mapping[str, Device]] = {
+        "cpu": Device("polymer-numba-1", 1, np.float32, _checked(run_chains)),
+        # Four blocks of 300 threads fill each of the 132 multiprocessors of an H200.
+        "cuda": gpu("polymer-cuda-1", 4 * 132, np.float32, _load_gpu_kernel),
+    }
 
     @model_validator(mode="after")
     def _refuse_broken_interval(self) -> Self:
-        steps = self.interval / self.dt
-        if round(steps) < 1 or abs(steps - round(steps)) > _TOLERANCE * steps:
-            raise InputError(
-                f"`interval` is {self.interval} and `dt` is {self.dt}; the interval must be a "
-                "multiple of the time step"
-            )
+        whole_steps(self.interval, self.dt)
         return self
 
     @model_validator(mode="after")
@@ -142,29 +131,18 @@ class Polymer(System):
             frames=self.frames,
         )
 
-    @property
-    def kernel(self) -> str:
-        return _DEVICES[self._device].kernel
-
-    @property
-    def batch(self) -> int:
-        return _DEVICES[self._device].batch
-
-    def on(self, device: str) -> "Polymer":
-        refuse_absent_device(device, _DEVICES, system="polymer")
-        other = self.model_copy()
-        other._device = device
-        return other
-
     def initial(self, generator: np.random.Generator) -> InitialState:
         """Draws a self-avoiding coil at equilibrium without flow, in any direction."""
         words = generator.integers(0, 2**64, (1, 4), dtype=np.uint64)
-        return InitialState(_string(sample_coils(words, self.beads))[0], "coil")
+        coil = place_beads(sample_coils(words, self.beads))
+        return InitialState(coil[0].astype(np.float32), "coil")
 
     def initial_states(
         self, split: str, generators: Sequence[np.random.Generator], *, start: int = 0
     ) -> list[InitialState]:
-        if split != "test" or not self.regimes:
+        # Whatever the split: that the file is missing is said before coils are drawn.
+        chains = load_regimes() if self.regimes else {}
+        if split != "test" or not chains:
             return map_threads(self.initial, generators)
         stop = start + len(generators)
         if stop > len(NAMES):
@@ -172,7 +150,6 @@ class Polymer(System):
                 f"`data.test` is {stop} or more; the fixed configurations are {len(NAMES)}, "
                 f"{', '.join(NAMES)}: set it to that, or choose `system.regimes = false`"
             )
-        chains = load_regimes()
         return [InitialState(chains[name], name) for name in NAMES[start:stop]]
 
     def simulate(self, microstates: NDArray[Any], words: NDArray[np.uint64]) -> Runs:
@@ -212,13 +189,13 @@ class Polymer(System):
 
     def _run(self, initial: NDArray[np.float32], words: NDArray[np.uint64]) -> NDArray[np.float32]:
         """Runs a trajectory from each chain: coordinates at all frames, (n, F, B, 3)."""
-        device, every = _DEVICES[self._device], round(self.interval / self.dt)
+        every = whole_steps(self.interval, self.dt)
         out = np.empty((len(initial), self.frames, *self._kind.shape), np.float32)
         for first in range(0, len(initial), self.batch):
             block = slice(first, first + self.batch)
             motion = Motion(self.flow, self.dt)
             try:
-                device.run(_rods(initial[block]), words[block], motion, every, out[block])
+                self.device.run(_rods(initial[block]), words[block], motion, every, out[block])
             except InputError as error:
                 raise InputError(f"trajectories from {first} on: {error}") from error
         # What the kernel strung together again differs by rounding.
@@ -232,20 +209,7 @@ class Polymer(System):
                 f"`microstates` has shape {stored.shape}; stack chains along one axis, "
                 f"(n, {self.beads}, 3)"
             )
-        lengths = np.linalg.norm(np.diff(stored.astype(np.float64), axis=1), axis=-1)
-        off = np.abs(lengths - 1).max(initial=0.0)
-        if off > _ROD_TOLERANCE:
-            raise InputError(
-                f"`microstates` has a rod whose length is off by {off:.3g}; neighbouring beads "
-                "of a chain are one diameter apart"
-            )
         return stored
-
-
-def _string(rods: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Beads relative to their centre of mass, (n, B - 1, 3) to (n, B, 3)."""
-    beads = np.pad(np.cumsum(rods, axis=1), ((0, 0), (1, 0), (0, 0)))
-    return (beads - beads.mean(axis=1, keepdims=True)).astype(np.float32)
 
 
 def _rods(coordinates: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -1,9 +1,9 @@
 """Three chains of 300 beads whose futures differ: fast, medium and slow to unfold.
 
-The test split of the polymer starts from these fixed configurations. They are shipped as
-coordinates, (3, 300, 3) in single precision, made by `results/polymer_calibration.py`: snapshots
-of chains in flow, chosen for their extension and for the distribution of the times in which they
-go on to unfold.
+The test split of the polymer starts from these fixed configurations. They are coordinates,
+(3, 300, 3) in single precision, in a file beside this one, made by
+`results/polymer_calibration.py`: snapshots of chains in flow, chosen for their extension and for
+the distribution of the times in which they go on to unfold.
 """
 
 from pathlib import Path

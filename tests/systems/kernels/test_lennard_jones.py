@@ -8,9 +8,9 @@ import pytest
 
 from tampl.errors import InputError
 from tampl.seeding import kernel_words
-from tampl.systems.kernels.equilibration import ANY, equilibrate, minimise
-from tampl.systems.kernels.lennard_jones import draw_velocities, run_trajectories
-from tampl.systems.kernels.pair_forces import forces, pair_table
+from tampl.systems.kernels.equilibration import ANY, Bath, equilibrate, minimise
+from tampl.systems.kernels.lennard_jones import Schedule, draw_velocities, run_trajectories
+from tampl.systems.kernels.pair_forces import Fluid, forces, pair_table
 
 LAMMPS = json.loads(Path(__file__).with_name("lammps_reference.json").read_text())
 CUTOFF = 2.5
@@ -41,9 +41,8 @@ def run(
         np.full((len(words), frames, *starts.shape[1:]), np.nan),
         np.empty((len(words), frames)),
     )
-    run_trajectories(
-        starts, kinds, words, pairs, CUTOFF, box, temperature, dt, every, out, energies
-    )
+    fluid, schedule = Fluid(pairs, CUTOFF, box), Schedule(temperature, dt, every)
+    run_trajectories(starts, kinds, words, fluid, schedule, out, energies)
     return out, energies
 
 
@@ -176,9 +175,10 @@ def test_arguments_are_left_as_they_were():
 def test_wrong_starts_are_refused(change, message):
     positions, types = change(*lattice(25, 6.0))
     out, energies = np.empty((1, 2, 25, 2)), np.empty((1, 2))
-    arguments = (words_of(1), PAIRS, CUTOFF, 6.0, 1.0, 0.002, 10, out, energies)
+    fluid, schedule = Fluid(PAIRS, CUTOFF, 6.0), Schedule(1.0, 0.002, 10)
+    start = (positions[None], types[None], words_of(1))
     with pytest.raises(InputError, match=message):
-        run_trajectories(positions[None], types[None], *arguments)
+        run_trajectories(*start, fluid, schedule, out, energies)
 
 
 @pytest.mark.parametrize("dt", [0.05, 1.0, 1e200])
@@ -203,12 +203,12 @@ def test_equilibrium_is_that_of_lammps():
     reference, runs = LAMMPS["averages"], 32
     n, box, edges = reference["count"], reference["box"], np.array(reference["edges"])
     types, owner = (np.arange(n) % 2).astype(np.uint8), np.full((1, 1), ANY)
-    rows = []
+    fluid, rows = Fluid(PAIRS, CUTOFF, box), []
     for seed in range(runs):
         start = np.random.default_rng(seed).uniform(0, box, (n, 2))
-        start = minimise(start, types, PAIRS, CUTOFF, box, owner)
-        settings = (PAIRS, CUTOFF, box, owner, 1.0, 0.002, 4000, 1.0)
-        start = equilibrate(start, types, kernel_words(seed, "equilibrate"), *settings)
+        start = minimise(start, types, fluid, owner)
+        words = kernel_words(seed, "equilibrate")
+        start = equilibrate(start, types, words, fluid, owner, Bath(1.0, 0.002, 4000, 1.0))
         out, energies = run(start, types, words_of(1, seed), box=box, frames=21, every=250)
         samples = [
             [

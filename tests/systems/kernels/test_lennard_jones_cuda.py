@@ -13,7 +13,7 @@ import pytest
 from tampl.errors import InputError
 from tampl.seeding import kernel_words
 from tampl.systems.kernels import lennard_jones as cpu
-from tampl.systems.kernels.pair_forces import pair_table
+from tampl.systems.kernels.pair_forces import Fluid, pair_table
 from tampl.systems.kernels_cuda import lennard_jones as gpu
 from tampl.systems.kernels_cuda.runtime import cuda
 
@@ -41,9 +41,8 @@ def run(
     runs = len(positions)
     words = np.stack([kernel_words(0, "run", n) for n in range(runs)])
     out, energies = np.empty((runs, frames, *positions.shape[1:])), np.empty((runs, frames))
-    module.run_trajectories(
-        positions, types, words, PAIRS, cutoff, box, 4.0, dt, every, out, energies, first
-    )
+    fluid, schedule = Fluid(PAIRS, cutoff, box), cpu.Schedule(4.0, dt, every)
+    module.run_trajectories(positions, types, words, fluid, schedule, out, energies, first)
     return out, energies
 
 

@@ -129,12 +129,17 @@ def test_end_to_end_vector_relaxes_at_the_projected_rate():
 
 
 def test_excluded_volume_swells_a_chain_and_keeps_beads_apart():
-    rods = sample_coils(make_words(40), 40)
-    excluded, _ = run(rods, Motion(0.0, 1e-3), every=4000, frames=2)
-    ideal, _ = run(rods, Motion(0.0, 1e-3, 1.0, False), every=4000, frames=2)
-    i, j = np.triu_indices(40, 2)
+    # From the same coils, for twice the longest relaxation time of eight beads.
+    rods, count = sample_coils(make_words(300), 8), 7
+    (excluded, u), (ideal, v) = (
+        run(rods, Motion(0.0, 2e-3, 1.0, flag), every=2000, frames=2) for flag in (True, False)
+    )
+    i, j = np.triu_indices(8, 2)
     nearest = [np.linalg.norm(x[:, 1, i] - x[:, 1, j], axis=-1).min() for x in (excluded, ideal)]
     assert nearest[0] > 0.7 > nearest[1]
+    swollen, random_walk = ((rods[:, 1].sum(axis=1) ** 2).sum(axis=-1) for rods in (u, v))
+    assert_mean(random_walk, count)
+    assert swollen.mean() - 4 * swollen.std() / np.sqrt(len(swollen)) > count
 
 
 def test_a_step_that_cannot_be_solved_stops_the_chain_and_is_reported():

@@ -127,11 +127,12 @@ def test_a_chain_that_cannot_go_on_stops_for_good(simulated):
         assert np.isnan(out[chain, frames:]).all()
 
 
-def test_more_beads_than_threads_are_refused():
+def test_more_beads_than_shared_memory_holds_are_refused():
     from tampl.systems.kernels_cuda import rods
 
-    with pytest.raises(InputError, match="chains of 1025 beads"):
-        record(rods.run_chains, np.zeros((1, 1024, 3)), STILL, 1, 2)
+    message = r"^`beads` is 405; a GPU takes chains of 2 to 404 beads: use device 'cpu'$"
+    with pytest.raises(InputError, match=message):
+        record(rods.run_chains, np.zeros((1, 404, 3)), STILL, 1, 2)
 
 
 @pytest.mark.parametrize(

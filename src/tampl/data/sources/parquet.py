@@ -1,7 +1,7 @@
 """Parquet files whose rows hold matrices, one trajectory a row.
 
-A data set is a folder of files, and a split all of those that are named after it, as in
-`train-00000-of-00010.parquet`, or lie in a folder of its name, as in `train/0000.parquet`. A
+A data set is a folder of files, and a split either all of those that are named after it, as in
+`train-00000-of-00010.parquet`, or all in a folder of its name, as in `train/0000.parquet`. A
 matrix is a list of lists. Only parquet is read: unpickling a file would run code from it.
 """
 
@@ -20,10 +20,22 @@ _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
 
 
 def find_files(folder: Path, split: str) -> list[Path]:
-    """The files of a split, in order of their names; refuses a folder without any."""
+    """The files of a split, in order of their names.
+
+    Raises:
+        InputError: If there are none, or some in one layout and some in another, as in two copies
+            of a data set, of which every trajectory would be read twice.
+    """
     if not folder.is_dir():
         raise InputError(f"`folder` is {folder}, which is no folder: give that of the data set")
     found = sorted(path for path in folder.rglob("*.parquet") if _belongs(path, split))
+    layouts = {(path.parent, _named_after(path, split)): path for path in found}
+    if len(layouts) > 1:
+        one, other = list(layouts.values())[:2]
+        raise InputError(
+            f"{folder} has the split `{split}` more than once, as {one.relative_to(folder)} and "
+            f"as {other.relative_to(folder)}: keep one copy of the data set"
+        )
     if found:
         return found
     pickles = [path for path in sorted(folder.rglob("*")) if path.suffix in _PICKLES]
@@ -66,7 +78,11 @@ def read_rows(
 
 
 def _belongs(path: Path, split: str) -> bool:
-    return path.stem == split or path.stem.startswith(f"{split}-") or path.parent.name == split
+    return _named_after(path, split) or path.parent.name == split
+
+
+def _named_after(path: Path, split: str) -> bool:
+    return path.stem == split or path.stem.startswith(f"{split}-")
 
 
 def _opened(path: Path) -> Any:  # noqa: ANN401

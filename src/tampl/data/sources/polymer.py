@@ -56,7 +56,9 @@ def import_polymer(
     files = {split: find_files(folder, split) for split in ("train", "valid", *tests)}
     rows = {split: count_rows(paths, COLUMNS) for split, paths in files.items()}
     _refuse_other_counts({split: rows[split] for split in tests})
-    plan = DataPlan(train=rows["train"], valid=rows["valid"], test=3, members=rows[tests[0]])
+    plan = DataPlan(
+        train=rows["train"], valid=rows["valid"], test=len(NAMES), members=rows[tests[0]]
+    )
     manifest = Manifest(
         description=system.description,
         seed=plan.seed,
@@ -132,8 +134,7 @@ def _references(
                 f"trajectory {number} of {files[0].parent} starts {apart:.3g} away from the first "
                 "of its split; all runs of a test split start from one configuration"
             )
-        x[0] = initial
-        macrostates.append(system.observe(x))
+        macrostates.append(system.observe(np.concatenate([initial[None], x[1:]])))
     assert initial is not None
     return initial, np.stack(macrostates)
 

@@ -17,6 +17,8 @@ References:
     Leimkuhler and Matthews, Appl. Math. Res. Express (2013) 34.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -31,10 +33,10 @@ from .lennard_jones import (
     kick,
 )
 from .neighbours import SKIN, empty_list, list_pairs
-from .pair_forces import closest_pair, energy_scale, listed_forces
+from .pair_forces import Fluid, closest_pair, energy_scale, listed_forces
 from .random import draw_normals
 
-__all__ = ["ANY", "equilibrate", "minimise"]
+__all__ = ["ANY", "Bath", "equilibrate", "minimise"]
 
 ANY = np.uint8(255)
 """The number of a cell where every type may be."""
@@ -46,6 +48,15 @@ _MOVES, _FIRST_MOVE, _SHRINK = 400, 0.1, 0.985
 _RATE = 1e-3
 # A thermal particle is that fast with probability exp(-50).
 _FASTEST = 100.0
+
+
+class Bath(NamedTuple):
+    """Temperature T, time step, number of steps, and the rate gamma that renews velocities."""
+
+    temperature: float
+    dt: float
+    steps: int
+    friction: float
 
 
 @njit(nogil=True, cache=True)
@@ -62,11 +73,10 @@ def _allowed(x: float, y: float, kind: int, owner: NDArray[np.uint8], box: float
 def _descend(
     positions: NDArray[np.float64],
     types: NDArray[np.uint8],
-    pairs: NDArray[np.float64],
-    cutoff: float,
-    box: float,
+    fluid: Fluid,
     owner: NDArray[np.uint8],
 ) -> None:
+    pairs, cutoff, box = fluid
     near, force = empty_list(positions.shape[0], box, cutoff + SKIN), np.empty_like(positions)
     list_pairs(positions, box, cutoff + SKIN, near)
     longest = _FIRST_MOVE
@@ -129,17 +139,14 @@ def _heat(
     positions: NDArray[np.float64],
     types: NDArray[np.uint8],
     state: NDArray[np.uint64],
-    pairs: NDArray[np.float64],
-    cutoff: float,
-    box: float,
+    fluid: Fluid,
     owner: NDArray[np.uint8],
-    temperature: float,
-    dt: float,
-    steps: int,
-    friction: float,
+    bath: Bath,
     bound: float,
 ) -> tuple[int, float]:
     """Langevin dynamics; returns the step and v^2 at which it was stopped, or -1 and the last."""
+    pairs, cutoff, box = fluid
+    temperature, dt, steps, friction = bath
     near, force = empty_list(positions.shape[0], box, cutoff + SKIN), np.empty_like(positions)
     velocities = np.empty_like(positions)
     keep, fastest = np.exp(-friction * dt), 0.0
@@ -165,9 +172,7 @@ def _heat(
 def minimise(
     positions: NDArray[np.float64],
     types: NDArray[np.uint8],
-    pairs: NDArray[np.float64],
-    cutoff: float,
-    box: float,
+    fluid: Fluid,
     owner: NDArray[np.uint8],
 ) -> NDArray[np.float64]:
     """Takes the overlaps of a random placement away by moving particles along their forces.
@@ -175,9 +180,7 @@ def minimise(
     Arguments:
         positions: Particles, each in the region of its type, (N, 2).
         types: Their types, (N,).
-        pairs: The table of `pair_table`.
-        cutoff: Distance beyond which particles do not interact.
-        box: Edge of the box.
+        fluid: What the particles feel.
         owner: Which type may be where, (G, G).
 
     Returns:
@@ -187,11 +190,11 @@ def minimise(
         InputError: If a particle starts outside of its region, or some still overlap in the end,
             as they do where there are too many.
     """
-    stack, kinds = check_particles(positions[None], types[None], pairs, box)
+    stack, kinds = check_particles(positions[None], types[None], fluid)
     moved, types = stack[0], kinds[0]
-    _check_regions(moved, types, owner, box)
-    _descend(moved, types, pairs, cutoff, box, owner)
-    i, j, distance = closest_pair(moved, types, pairs)
+    _check_regions(moved, types, owner, fluid.box)
+    _descend(moved, types, fluid, owner)
+    i, j, distance = closest_pair(moved, types, fluid.pairs)
     if distance < OVERLAP:
         raise InputError(
             f"particles {i} and {j} of {len(moved)} still overlap after `minimise`, at a distance "
@@ -204,29 +207,19 @@ def equilibrate(
     positions: NDArray[np.float64],
     types: NDArray[np.uint8],
     words: NDArray[np.uint64],
-    pairs: NDArray[np.float64],
-    cutoff: float,
-    box: float,
+    fluid: Fluid,
     owner: NDArray[np.uint8],
-    temperature: float,
-    dt: float,
-    steps: int,
-    friction: float,
+    bath: Bath,
 ) -> NDArray[np.float64]:
-    """Draws a configuration at `temperature` by Langevin dynamics that keeps the pattern.
+    """Draws a configuration at the bath's temperature by Langevin dynamics that keeps the pattern.
 
     Arguments:
         positions: Particles without overlaps, each in the region of its type, (N, 2).
         types: Their types, (N,).
         words: What starts the random generator, (4,).
-        pairs: The table of `pair_table`.
-        cutoff: Distance beyond which particles do not interact.
-        box: Edge of the box.
+        fluid: What the particles feel.
         owner: Which type may be where, (G, G).
-        temperature: Temperature T.
-        dt: Time step.
-        steps: Number of steps.
-        friction: Rate gamma at which velocities are forgotten.
+        bath: The heat bath and for how long.
 
     Returns:
         New positions, (N, 2), each still in the region of its type.
@@ -235,16 +228,16 @@ def equilibrate(
         InputError: If a particle starts outside of its region, particles overlap, or the run blows
             up.
     """
-    stack, kinds = check_start(positions[None], types[None], pairs, box)
+    stack, kinds = check_start(positions[None], types[None], fluid)
     moved, types = stack[0], kinds[0]
-    _check_regions(moved, types, owner, box)
-    bound = _FASTEST * energy_scale(pairs, temperature)
-    heat = (owner, temperature, dt, steps, friction, bound)
-    step, fastest = _heat(moved, types, words.copy(), pairs, cutoff, box, *heat)
+    _check_regions(moved, types, owner, fluid.box)
+    bound = _FASTEST * energy_scale(fluid.pairs, bath.temperature)
+    step, fastest = _heat(moved, types, words.copy(), fluid, owner, bath, bound)
     if step >= 0:
         raise InputError(
             f"equilibration blew up at step {step}: a particle has the kinetic energy "
-            f"{fastest / 2:.6g} at temperature {temperature}; `dt` is {dt}, use a smaller one"
+            f"{fastest / 2:.6g} at temperature {bath.temperature}; `dt` is {bath.dt}, use a "
+            "smaller one"
         )
     return moved
 

@@ -14,6 +14,8 @@ with 512 particles at dt 0.002, the energy per particle changes over 10,000 step
     1.2e-4 with the corrected mirror, of which 1.1e-4 is a drift; both shrink as dt^2.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -21,25 +23,24 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from .neighbours import SKIN, PairList, empty_list, list_pairs
 from .pair_forces import (
+    Fluid,
     closest_pair,
     energy_scale,
     forces,
     listed_energy,
     listed_forces,
-    pair_table,
 )
 from .random import draw_normals
 
 __all__ = [
     "ENERGY_BOUND",
     "OVERLAP",
+    "Schedule",
     "check_particles",
     "check_start",
     "draw_velocities",
-    "forces",
     "has_moved",
     "kick",
-    "pair_table",
     "refuse_blow_up",
     "run_trajectories",
 ]
@@ -49,6 +50,14 @@ OVERLAP = 0.5
 
 ENERGY_BOUND = 0.05
 """A run has blown up if its energy per particle changed by more than this times `energy_scale`."""
+
+
+class Schedule(NamedTuple):
+    """Temperature of the initial velocities, time step, and steps between two frames."""
+
+    temperature: float
+    dt: float
+    every: int
 
 
 @njit(nogil=True, cache=True)
@@ -112,11 +121,8 @@ def _run(
     positions: NDArray[np.float64],
     velocities: NDArray[np.float64],
     types: NDArray[np.uint8],
-    pairs: NDArray[np.float64],
-    cutoff: float,
-    box: float,
-    dt: float,
-    every: int,
+    fluid: Fluid,
+    schedule: Schedule,
     bound: float,
     out: NDArray[np.float64],
     energies: NDArray[np.float64],
@@ -126,6 +132,8 @@ def _run(
     Returns:
         -1, or the step at which it blew up; the energy at that step is then in its frame.
     """
+    pairs, cutoff, box = fluid
+    dt, every = schedule.dt, schedule.every
     near, force = empty_list(positions.shape[0], box, cutoff + SKIN), np.empty_like(positions)
     list_pairs(positions, box, cutoff + SKIN, near)
     listed_forces(positions, types, pairs, cutoff, near, force)
@@ -151,12 +159,8 @@ def run_trajectories(
     positions: NDArray[np.float64],
     types: NDArray[np.uint8],
     words: NDArray[np.uint64],
-    pairs: NDArray[np.float64],
-    cutoff: float,
-    box: float,
-    temperature: float,
-    dt: float,
-    every: int,
+    fluid: Fluid,
+    schedule: Schedule,
     out: NDArray[np.floating],
     energies: NDArray[np.float64],
     first: int = 0,
@@ -170,12 +174,8 @@ def run_trajectories(
         positions: Particles at t = 0, inside the box and without overlaps, (n, N, 2).
         types: Their types, (n, N), below T.
         words: What starts the generator of each run's initial velocities, (n, 4).
-        pairs: The table of `pair_table`, (T, T, 5).
-        cutoff: Distance beyond which particles do not interact.
-        box: Edge L of the box.
-        temperature: Temperature of Maxwell's distribution of the initial velocities.
-        dt: Time step.
-        every: Number of steps between two frames.
+        fluid: What the particles feel.
+        schedule: Temperature of the velocities, time step, and steps between frames.
         out: Receives the positions at the frames, the initial ones first, (n, F, N, 2).
         energies: Receives the total energy at the frames, (n, F).
         first: Number of the first run, where these are some of many.
@@ -184,22 +184,21 @@ def run_trajectories(
         InputError: If particles start outside of the box or overlap, or a run blows up; the
             message names the run, and the step and the energy at which it was stopped.
     """
-    positions, types = check_start(positions, types, pairs, box, first)
-    bound = ENERGY_BOUND * energy_scale(pairs, temperature) * positions.shape[1]
+    positions, types = check_start(positions, types, fluid, first)
+    bound = ENERGY_BOUND * energy_scale(fluid.pairs, schedule.temperature) * positions.shape[1]
     velocities = np.empty_like(positions[0])
     for n in range(len(positions)):
-        draw_velocities(words[n].copy(), temperature, velocities)
-        arguments = (pairs, cutoff, box, dt, every, bound, out[n], energies[n])
-        step = _run(positions[n], velocities, types[n], *arguments)
+        draw_velocities(words[n].copy(), schedule.temperature, velocities)
+        room = (bound, out[n], energies[n])
+        step = _run(positions[n], velocities, types[n], fluid, schedule, *room)
         if step >= 0:
-            refuse_blow_up(first + n, step, energies[n, 0], energies[n, -(-step // every)], dt)
+            refuse_blow_up(first + n, step, energies[n], schedule)
 
 
 def check_particles(
     positions: NDArray[np.float64],
     types: NDArray[np.uint8],
-    pairs: NDArray[np.float64],
-    box: float,
+    fluid: Fluid,
     first: int = 0,
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
     """Returns copies of positions (n, N, 2) inside the box and of known types (n, N).
@@ -214,14 +213,15 @@ def check_particles(
             f"`positions` and `types` have shapes {positions.shape} and {types.shape}; "
             "they must be (n, N, 2) and (n, N)"
         )
-    if types.size and types.max() >= len(pairs):
-        raise InputError(f"`types` has a {types.max()}; `pairs` has types 0 to {len(pairs) - 1}")
-    inside = (positions >= 0) & (positions <= box)
+    if types.size and types.max() >= len(fluid.pairs):
+        known = len(fluid.pairs) - 1
+        raise InputError(f"`types` has a {types.max()}; `fluid.pairs` has types 0 to {known}")
+    inside = (positions >= 0) & (positions <= fluid.box)
     if not inside.all():
         n, i, _ = np.argwhere(~inside)[0]
         raise InputError(
             f"`positions` has particle {i} of configuration {first + n} at {positions[n, i]}; "
-            f"all must be inside the box, from 0 to {box}"
+            f"all must be inside the box, from 0 to {fluid.box}"
         )
     return positions, types
 
@@ -229,17 +229,16 @@ def check_particles(
 def check_start(
     positions: NDArray[np.float64],
     types: NDArray[np.uint8],
-    pairs: NDArray[np.float64],
-    box: float,
+    fluid: Fluid,
     first: int = 0,
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
     """Returns copies of positions (n, N, 2) and types (n, N) from which a run can start.
 
     Messages call the first configuration number `first`.
     """
-    positions, types = check_particles(positions, types, pairs, box, first)
+    positions, types = check_particles(positions, types, fluid, first)
     for n in range(len(positions)):
-        i, j, distance = closest_pair(positions[n], types[n], pairs)
+        i, j, distance = closest_pair(positions[n], types[n], fluid.pairs)
         if distance < OVERLAP:
             raise InputError(
                 f"`positions` has particles {i} and {j} of configuration {first + n} at a "
@@ -249,9 +248,10 @@ def check_start(
     return positions, types
 
 
-def refuse_blow_up(run: int, step: int, initial: float, energy: float, dt: float) -> None:
-    """Raises the error for a run that gained or lost energy."""
+def refuse_blow_up(run: int, step: int, energies: NDArray[np.float64], schedule: Schedule) -> None:
+    """Raises the error for a run that gained or lost energy, with its energies (F,)."""
+    energy = energies[-(-step // schedule.every)]
     raise InputError(
-        f"run {run} blew up at step {step}: its energy went from {initial:.6g} to {energy:.6g}; "
-        f"`dt` is {dt}, use a smaller one"
+        f"run {run} blew up at step {step}: its energy went from {energies[0]:.6g} to "
+        f"{energy:.6g}; `dt` is {schedule.dt}, use a smaller one"
     )

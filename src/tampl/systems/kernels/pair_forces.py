@@ -10,6 +10,8 @@ Every sum has one order and no operation is contracted or reordered, so the numb
 on the vector instructions of the processor.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +20,7 @@ from ...errors import InputError
 from .neighbours import PairList
 
 __all__ = [
+    "Fluid",
     "closest_pair",
     "energy_scale",
     "forces",
@@ -28,6 +31,14 @@ __all__ = [
 
 # Columns of the pair table.
 _C12, _C6, _SHIFT, _EPSILON, _SIGMA = range(5)
+
+
+class Fluid(NamedTuple):
+    """What particles feel: the table of `pair_table`, its cutoff, and the edge L of the box."""
+
+    pairs: NDArray[np.float64]
+    cutoff: float
+    box: float
 
 
 def pair_table(epsilon: ArrayLike, sigma: ArrayLike, cutoff: float) -> NDArray[np.float64]:

@@ -22,7 +22,7 @@ from .constraints import make_room, project
 from .exclusion import list_pairs, moved_far, push_apart
 from .random import draw_word
 
-__all__ = ["Motion", "advance", "require_done", "run_chains"]
+__all__ = ["Motion", "advance", "place_beads", "require_done", "run_chains"]
 
 # Three numbers of 21 bits from one word, centred: (k + 1/2) / 2^21 - 1/2.
 _MASK, _SHIFT_1, _SHIFT_2 = (np.uint64(k) for k in (2**21 - 1, 21, 42))
@@ -180,6 +180,13 @@ def run_chains(
             out[n, frame] = positions.T
         rods[n] = (positions[:, 1:] - positions[:, :-1]).T
     return done
+
+
+def place_beads(rods: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Strings rods, (n, B - 1, 3), together to beads relative to their centre, (n, B, 3)."""
+    beads = np.zeros((rods.shape[0], rods.shape[1] + 1, 3))
+    np.cumsum(rods, axis=1, out=beads[:, 1:])
+    return beads - beads.mean(axis=1, keepdims=True)
 
 
 def require_done(done: NDArray[np.int64], steps: int, dt: float) -> None:

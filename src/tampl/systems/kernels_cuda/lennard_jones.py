@@ -10,8 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ..kernels.lennard_jones import ENERGY_BOUND, check_start, draw_velocities, refuse_blow_up
-from ..kernels.pair_forces import energy_scale
+from ..kernels.lennard_jones import (
+    ENERGY_BOUND,
+    Schedule,
+    check_start,
+    draw_velocities,
+    refuse_blow_up,
+)
+from ..kernels.pair_forces import Fluid, energy_scale
 from .jit import cuda
 from .nve_kernel import CAPACITY, MOST_PARTICLES, MOST_TYPES, NEVER, fits_shared, make_kernel
 from .runtime import require_gpu
@@ -26,12 +32,8 @@ def run_trajectories(
     positions: NDArray[np.float64],
     types: NDArray[np.uint8],
     words: NDArray[np.uint64],
-    pairs: NDArray[np.float64],
-    cutoff: float,
-    box: float,
-    temperature: float,
-    dt: float,
-    every: int,
+    fluid: Fluid,
+    schedule: Schedule,
     out: NDArray[np.floating],
     energies: NDArray[np.float64],
     first: int = 0,
@@ -46,7 +48,8 @@ def run_trajectories(
             particle has more neighbours than a list has room for.
     """
     require_gpu()
-    positions, types = check_start(positions, types, pairs, box, first)
+    positions, types = check_start(positions, types, fluid, first)
+    (pairs, cutoff, box), (temperature, dt, every) = fluid, schedule
     runs, n = positions.shape[:2]
     if n > MOST_PARTICLES or len(pairs) > MOST_TYPES:
         raise InputError(
@@ -82,8 +85,7 @@ def run_trajectories(
         _refuse_overflow(neighbours, first)
         run, step = _first_blow_up(steps, energies[:, :last], frame, every, bound)
         if step < NEVER:
-            energy = energies[run, -(-step // every)]
-            refuse_blow_up(first + run, step, energies[run, 0], energy, dt)
+            refuse_blow_up(first + run, step, energies[run], schedule)
         out[:, frame:last] = kept.copy_to_host()
     out[:, 0] = positions
 

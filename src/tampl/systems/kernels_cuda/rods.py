@@ -14,7 +14,7 @@ from numpy import float32, uint16, uint32, uint64
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ..kernels.rods import Motion
+from ..kernels.rods import Motion, place_beads
 from .constraints import PAD, clear_ends, project
 from .exclusion import CAPACITY, FAR, list_neighbours, push_bead
 from .jit import cuda, device, kernel
@@ -27,7 +27,8 @@ _RESTRING = 512
 _REGISTERS = 48
 # A launch is about a second's work: so many steps of all chains together, and of one chain.
 _LAUNCH, _LAUNCH_EACH = 2**26, 2**16
-_MOST_BEADS = 1024
+# The kernel's arrays take 120 bytes a bead and 568 in all, of 48 KB of shared memory.
+_MOST_BEADS = 404
 
 _ZERO = np.float32(0)
 _NAN = np.float32(np.nan)
@@ -196,7 +197,7 @@ def run_chains(
     n, frames, beads = out.shape[:3]
     if not 2 <= beads <= _MOST_BEADS:
         raise InputError(
-            f"`out` is for chains of {beads} beads; a GPU takes 2 to {_MOST_BEADS}, a thread each"
+            f"`beads` is {beads}; a GPU takes chains of 2 to {_MOST_BEADS} beads: use device 'cpu'"
         )
     threads = max(beads, PAD)
     run: Any = _kernel(beads, threads, bool(motion.excluded))
@@ -204,7 +205,7 @@ def run_chains(
     amplitude = np.float32(np.sqrt(24.0 * motion.temperature * motion.dt))
     state = cuda.to_device(np.ascontiguousarray(rods, np.float32))
     seeds, done = cuda.to_device(split_words(words)), cuda.to_device(np.zeros(n, np.int64))
-    out[:, 0] = _placed(rods)
+    out[:, 0] = place_beads(rods)
     batch = max(1, min(_LAUNCH // (n * every), _LAUNCH_EACH // every))
     for frame in range(1, frames, batch):
         stop, before = min(frame + batch, frames), (frame - 1) * every
@@ -215,10 +216,3 @@ def run_chains(
             progress(stop)
     rods[:] = state.copy_to_host()
     return done.copy_to_host()
-
-
-def _placed(rods: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Beads relative to their centre of mass, (n, B - 1, 3) to (n, B, 3)."""
-    places = np.zeros((rods.shape[0], rods.shape[1] + 1, 3))
-    np.cumsum(rods, axis=1, out=places[:, 1:])
-    return places - places.mean(axis=1, keepdims=True)

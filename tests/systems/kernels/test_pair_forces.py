@@ -1,13 +1,10 @@
-"""Pair lists against a k-d tree; Lennard-Jones forces against LAMMPS, gradients, closed forms."""
+"""Lennard-Jones forces against LAMMPS, gradients, closed forms."""
 
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from tampl.errors import InputError
@@ -27,15 +24,6 @@ EPSILON, SIGMA = np.array(LAMMPS["epsilon"]), np.array(LAMMPS["sigma"])
 PAIRS = pair_table(EPSILON, SIGMA, CUTOFF)
 
 
-def listed(positions, box, reach):
-    """The list as a sorted array of pairs (i, j) with i < j."""
-    near = empty_list(len(positions), box, reach)
-    assert list_pairs(positions, box, reach, near)
-    i = np.repeat(np.arange(len(positions)), np.diff(near.first))
-    found = np.sort(np.column_stack([i, near.partners[: near.first[-1]]]), axis=1)
-    return found[np.lexsort(found.T[::-1])], near
-
-
 @pytest.fixture
 def fluid():
     """Sixty particles on a jittered grid in a box of 10, and their types."""
@@ -43,38 +31,6 @@ def fluid():
     grid = np.stack(np.meshgrid(*2 * [np.arange(8)]), axis=-1).reshape(-1, 2)[:60] * 1.25 + 0.6
     positions = grid + generator.uniform(-0.15, 0.15, grid.shape)
     return positions, generator.integers(0, 2, len(grid)).astype(np.uint8)
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    n=st.integers(0, 40),
-    box=st.floats(1.0, 20.0),
-    reach=st.floats(0.3, 25.0),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_list_holds_the_pairs_of_a_tree(n, box, reach, seed):
-    generator = np.random.default_rng(seed)
-    positions = generator.uniform(0, box, (n, 2))
-    # Walls and corners are where a cell index could run over.
-    edge = generator.random((n, 2)) < 0.2
-    positions[edge] = generator.choice([0.0, box], edge.sum())
-    expected = cKDTree(positions).query_pairs(reach, output_type="ndarray") if n else []
-    found, _ = listed(positions, box, reach)
-    # Pairs at the very reach may go either way.
-    distances = np.hypot(*(positions[found[:, 0]] - positions[found[:, 1]]).T)
-    assert (distances < reach * (1 + 1e-12)).all()
-    assert len(np.unique(found, axis=0)) == len(found)
-    assert {tuple(pair) for pair in expected} - {tuple(pair) for pair in found} <= {
-        tuple(pair)
-        for pair in expected
-        if np.hypot(*(positions[pair[0]] - positions[pair[1]])) > reach * (1 - 1e-12)
-    }
-
-
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, -1e-9, 4.0 + 1e-9])
-def test_list_refuses_what_is_not_in_the_box(wrong):
-    near = empty_list(2, 4.0, 1.0)
-    assert not list_pairs(np.array([[1.0, 1.0], [1.0, wrong]]), 4.0, 1.0, near)
 
 
 @pytest.mark.parametrize("reference", LAMMPS["configurations"])
@@ -88,7 +44,8 @@ def test_energy_and_forces_are_those_of_lammps(reference):
 
 def test_listed_forces_are_those_of_all_pairs(fluid):
     positions, types = fluid
-    _, near = listed(positions, 10.0, CUTOFF + 0.3)
+    near = empty_list(len(positions), 10.0, CUTOFF + 0.3)
+    assert list_pairs(positions, 10.0, CUTOFF + 0.3, near)
     energy, expected = forces(positions, types, PAIRS, CUTOFF)
     force = np.full_like(positions, np.nan)
     listed_forces(positions, types, PAIRS, CUTOFF, near, force)

@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 
 from tampl.errors import InputError
 from tampl.seeding import kernel_words, numpy_generator
-from tampl.systems.kernels.equilibration import ANY, equilibrate, minimise
-from tampl.systems.kernels.pair_forces import closest_pair, forces, pair_table
+from tampl.systems.kernels.equilibration import ANY, Bath, equilibrate, minimise
+from tampl.systems.kernels.pair_forces import Fluid, closest_pair, forces, pair_table
 
 CUTOFF, BOX = 2.5, 8.0
 PAIRS = pair_table([[0.5, 0.7], [0.7, 0.6]], [[1.0, 0.9], [0.9, 0.9]], CUTOFF)
+FLUID = Fluid(PAIRS, CUTOFF, BOX)
 # Points that do not see each other cannot overlap.
-NONE = pair_table([[0.0]], [[1e-6]], 0.1)
+NONE = Fluid(pair_table([[0.0]], [[1e-6]], 0.1), 0.1, BOX)
 HALVES = np.repeat(np.array([[0], [1]], np.uint8), 6, axis=1)
 BOARD = (np.indices((4, 4)).sum(axis=0) % 2).astype(np.uint8)
 
@@ -37,22 +38,9 @@ def owner_at(positions, owner):
     return owner[x, y]
 
 
-def heat(
-    positions,
-    types,
-    owner,
-    *,
-    steps=500,
-    dt=0.002,
-    friction=1.0,
-    pairs=PAIRS,
-    cutoff=CUTOFF,
-    seed=0,
-):
-    words = kernel_words(seed, "heat")
-    return equilibrate(
-        positions, types, words, pairs, cutoff, BOX, owner, 1.0, dt, steps, friction
-    )
+def heat(positions, types, owner, *, steps=500, dt=0.002, friction=1.0, fluid=FLUID, seed=0):
+    words, bath = kernel_words(seed, "heat"), Bath(1.0, dt, steps, friction)
+    return equilibrate(positions, types, words, fluid, owner, bath)
 
 
 @settings(deadline=None, max_examples=20)
@@ -62,7 +50,7 @@ def test_any_pattern_is_kept(seed, cells):
     counts = [6 * bool(np.isin(owner, (kind, ANY)).any()) for kind in (0, 1)]
     positions, types = scatter(owner, counts, seed)
     try:
-        positions = minimise(positions, types, PAIRS, CUTOFF, BOX, owner)
+        positions = minimise(positions, types, FLUID, owner)
     except InputError:
         assume(False)  # a region may be too small for six particles
     for configuration in (positions, heat(positions, types, owner, steps=200)):
@@ -73,33 +61,33 @@ def test_any_pattern_is_kept(seed, cells):
 @pytest.mark.parametrize("owner", [HALVES, BOARD], ids=["halves", "board"])
 def test_minimise_takes_overlaps_away(owner):
     positions, types = scatter(owner, (16, 16))
-    moved = minimise(positions, types, PAIRS, CUTOFF, BOX, owner)
+    moved = minimise(positions, types, FLUID, owner)
     assert closest_pair(positions, types, PAIRS)[2] < 0.3
     assert closest_pair(moved, types, PAIRS)[2] > 0.9
     assert forces(moved, types, PAIRS, CUTOFF)[0] < 0
     assert np.array_equal(owner_at(moved, owner), types)
-    assert np.array_equal(moved, minimise(positions, types, PAIRS, CUTOFF, BOX, owner))
+    assert np.array_equal(moved, minimise(positions, types, FLUID, owner))
 
 
 def test_minimise_finds_the_distance_of_least_energy():
     positions, owner = np.array([[4.0, 4.0], [4.3, 4.4]]), np.full((1, 1), ANY)
-    moved = minimise(positions, np.zeros(2, np.uint8), PAIRS, CUTOFF, BOX, owner)
+    moved = minimise(positions, np.zeros(2, np.uint8), FLUID, owner)
     assert np.hypot(*(moved[1] - moved[0])) == pytest.approx(2 ** (1 / 6), abs=5e-3)
 
 
 def test_minimise_refuses_more_particles_than_fit_and_two_in_one_place():
     positions, types = scatter(HALVES, (400, 16))
     with pytest.raises(InputError, match=r"still overlap.*larger `box`"):
-        minimise(positions, types, PAIRS, CUTOFF, BOX, HALVES)
+        minimise(positions, types, FLUID, HALVES)
     with pytest.raises(InputError, match="still overlap"):
-        minimise(np.ones((2, 2)), np.zeros(2, np.uint8), PAIRS, CUTOFF, BOX, HALVES)
+        minimise(np.ones((2, 2)), np.zeros(2, np.uint8), FLUID, HALVES)
 
 
 def test_free_particles_fill_their_region_evenly():
     # An L of three cells of four: each holds a third of the particles, and evenly so.
     owner = np.array([[0, 0], [0, 1]], np.uint8)
     positions, types = np.ones((900, 2)) + np.arange(900)[:, None] * 1e-3, np.zeros(900, np.uint8)
-    moved = heat(positions, types, owner, pairs=NONE, steps=2000, dt=0.02, cutoff=0.1)
+    moved = heat(positions, types, owner, fluid=NONE, steps=2000, dt=0.02)
     cells = np.floor(moved / 4.0).astype(int)
     shares = [np.mean((cells == cell).all(axis=1)) for cell in ([0, 0], [0, 1], [1, 0])]
     assert np.allclose(shares, 1 / 3, atol=4 * np.sqrt(2 / 9 / 900))
@@ -113,9 +101,7 @@ def test_a_corner_holds_nobody():
     owner = np.array([[0, 1], [1, 1]], np.uint8)
     grid = np.stack(np.meshgrid(*2 * [np.arange(1, 21)]), axis=-1).reshape(-1, 2)
     positions, types = 4.0 - 1e-6 * grid, np.zeros(400, np.uint8)
-    moved = heat(
-        positions, types, owner, pairs=NONE, steps=100, dt=0.005, friction=1e-9, cutoff=0.1
-    )
+    moved = heat(positions, types, owner, fluid=NONE, steps=100, dt=0.005, friction=1e-9)
     gone = 4.0 - moved
     np.testing.assert_allclose((gone**2).mean(axis=0), 0.5**2, rtol=4 * np.sqrt(2 / 400))
     assert (gone >= 0).all()
@@ -123,11 +109,14 @@ def test_a_corner_holds_nobody():
 
 def test_a_pair_has_boltzmanns_distribution_of_distances():
     box, owner, types = 3.0, np.full((1, 1), ANY), np.zeros(2, np.uint8)
-    pairs = pair_table([[1.5]], [[1.0]], CUTOFF)
+    fluid, bath = (
+        Fluid(pair_table([[1.5]], [[1.0]], CUTOFF), CUTOFF, box),
+        Bath(1.0, 0.005, 200, 2.0),
+    )
     x, distances = np.array([[1.0, 1.0], [2.0, 2.0]]), []
     for draw in range(1500):
         words = kernel_words(draw, "pair")
-        x = equilibrate(x, types, words, pairs, CUTOFF, box, owner, 1.0, 0.005, 200, 2.0)
+        x = equilibrate(x, types, words, fluid, owner, bath)
         distances.append(np.hypot(*(x[1] - x[0])))
     # The same average by a sum over random placements, weighted by Boltzmann's factor.
     free = np.random.default_rng(0).uniform(0, box, (400_000, 2, 2))
@@ -142,7 +131,7 @@ def test_a_pair_has_boltzmanns_distribution_of_distances():
 
 def test_same_words_give_the_same_bytes_and_arguments_stay():
     positions, types = scatter(BOARD, (12, 12))
-    start = minimise(positions, types, PAIRS, CUTOFF, BOX, BOARD)
+    start = minimise(positions, types, FLUID, BOARD)
     copy = start.copy()
     once = heat(start, types, BOARD)
     assert np.array_equal(once, heat(start, types, BOARD))
@@ -152,13 +141,13 @@ def test_same_words_give_the_same_bytes_and_arguments_stay():
 
 def test_wrong_input_is_refused():
     positions, types = scatter(HALVES, (12, 12))
-    start = minimise(positions, types, PAIRS, CUTOFF, BOX, HALVES)
+    start = minimise(positions, types, FLUID, HALVES)
     with pytest.raises(InputError, match=r"particle 0 of type 1.*`owner`"):
         heat(start, 1 - types, HALVES)
     with pytest.raises(InputError, match=r"particle 0 of type 1.*`owner`"):
-        minimise(start, 1 - types, PAIRS, CUTOFF, BOX, HALVES)
+        minimise(start, 1 - types, FLUID, HALVES)
     with pytest.raises(InputError, match="inside the box"):
-        minimise(np.full_like(start, np.nan), types, PAIRS, CUTOFF, BOX, HALVES)
+        minimise(np.full_like(start, np.nan), types, FLUID, HALVES)
     with pytest.raises(InputError, match="distance of"):
         heat(np.ones_like(start), np.zeros_like(types), HALVES)
 
@@ -166,6 +155,6 @@ def test_wrong_input_is_refused():
 @pytest.mark.parametrize("dt", [0.1, 10.0, 1e200])
 def test_a_blow_up_is_reported_with_step_and_energy(dt):
     positions, types = scatter(HALVES, (16, 16))
-    start = minimise(positions, types, PAIRS, CUTOFF, BOX, HALVES)
+    start = minimise(positions, types, FLUID, HALVES)
     with pytest.raises(InputError, match=r"blew up at step \d+: .*kinetic energy .*`dt`"):
         heat(start, types, HALVES, dt=dt, friction=0.1, steps=2000)
