@@ -20,7 +20,7 @@ __all__ = ["Demo", "run_demo"]
 
 RECIPE = "sirs-mini.toml"
 SHOWN = ("tampl", "jld", "vamp")
-"""Three of the ten methods; all of them take four times as long (`tampl compare`)."""
+"""Three of the ten methods; `tampl compare` trains them all."""
 
 
 @dataclass(frozen=True)
