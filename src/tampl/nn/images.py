@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, interpolate, silu
 
+from .lattice import doubled_sizes
 from .mlp import MLP
 
 __all__ = ["ImageDecoder"]
@@ -37,8 +38,7 @@ class ImageDecoder(nn.Module):
     ) -> None:
         super().__init__()
         self.dtype = dtype
-        height, width = size
-        self.sizes = [(-(-height // 2**k), -(-width // 2**k)) for k in range(len(widths), -1, -1)]
+        self.sizes = doubled_sizes(size, len(widths))
         self.coarse = (widths[0], *self.sizes[0])
         self.head = MLP(inputs, widths[0] * self.sizes[0][0] * self.sizes[0][1], hidden=hidden)
         self.convolutions = nn.ModuleList(

@@ -16,7 +16,7 @@ from torch.nn.functional import conv2d, interpolate
 
 from .mlp import MLP
 
-__all__ = ["CircularConv2d", "LatticeDecoder", "LatticeEncoder"]
+__all__ = ["CircularConv2d", "LatticeDecoder", "LatticeEncoder", "doubled_sizes"]
 
 
 class CircularConv2d(nn.Conv2d):
@@ -102,6 +102,17 @@ class LatticeEncoder(nn.Module):
         return convolve(x, layers, self.dtype).to(x.dtype)
 
 
+def doubled_sizes(size: tuple[int, int], doublings: int) -> list[tuple[int, int]]:
+    """Heights and widths from the coarsest on: halves of `size` rounded up, as strides go down.
+
+    Example:
+        >>> doubled_sizes((100, 25), 2)
+        [(25, 7), (50, 13), (100, 25)]
+    """
+    height, width = size
+    return [(-(-height // 2**k), -(-width // 2**k)) for k in range(doublings, -1, -1)]
+
+
 class LatticeDecoder(nn.Module):
     """MLP to a coarse lattice, then doublings with circular convolutions: z to (B, C, H, W).
 
@@ -126,10 +137,7 @@ class LatticeDecoder(nn.Module):
     ) -> None:
         super().__init__()
         self.dtype = dtype
-        # From the exact size down by halves rounded up, as the encoder's convolutions go.
-        self.sizes = [
-            (-(-size[0] // 2**k), -(-size[1] // 2**k)) for k in range(len(widths), -1, -1)
-        ]
+        self.sizes = doubled_sizes(size, len(widths))
         height, width = self.sizes[0]
         self.coarse = (widths[0], height, width)
         self.head = MLP(inputs, widths[0] * height * width, hidden=hidden)
