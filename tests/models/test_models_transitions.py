@@ -86,6 +86,22 @@ def test_draws_follow_the_generator_and_nothing_ambient(flow, device):
     assert torch.equal(draw(0), first) and not torch.equal(draw(1), first)
 
 
+def test_more_draws_average_the_loss_with_a_time_in_each_part(flow, pairs, device, tolerance):
+    flow.draws = 4
+    noise = flow.draw(6, torch_generator(0, device=device))
+    parts = [
+        dict(zip(noise, pair, strict=True))
+        for pair in zip(*(value.chunk(4) for value in noise.values()), strict=True)
+    ]
+    for part, single in enumerate(parts):
+        assert (single["s"] >= part / 4).all() and (single["s"] <= (part + 1) / 4).all()
+    assert len(torch.unique(noise["epsilon"])) == 4 * 6 * DIM
+    together = flow.loss(*pairs, noise)
+    flow.draws = 1
+    apart = torch.stack([flow.loss(*pairs, single) for single in parts])
+    torch.testing.assert_close(together, apart.mean(), **tolerance)
+
+
 @pytest.mark.parametrize("name", ["flow", "linear"])
 def test_gradients_reach_every_parameter_and_both_ends(name, pairs, device, request):
     transition = request.getfixturevalue(name)

@@ -87,6 +87,8 @@ class FlowTransition(Transition):
         step: The solver's step, e.g. `tampl.flow.midpoint`.
         steps: Number of solver steps for one transition.
         grading: How strongly these steps shorten towards the end, see `tampl.flow.solver`.
+        draws: How many draws of (s, epsilon) the loss takes for each pair. Beside an encoder they
+            cost little, and they are what makes the loss noisy.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class FlowTransition(Transition):
         step: Step,
         steps: int,
         grading: float = 1.0,
+        draws: int = 1,
     ) -> None:
         super().__init__()
         self.velocity = velocity
@@ -104,8 +107,10 @@ class FlowTransition(Transition):
         self.step = step
         self.steps = steps
         self.grading = grading
+        self.draws = draws
 
     def loss(self, z: Tensor, z_next: Tensor, noise: Noise) -> Tensor:
+        z, z_next = (pairs.repeat(self.draws, 1) for pairs in (z, z_next))
         return flow_matching_loss(self.velocity, z, z_next, s=noise["s"], epsilon=noise["epsilon"])
 
     def spread(self, z: Tensor) -> Tensor:
@@ -113,9 +118,12 @@ class FlowTransition(Transition):
 
     def draw(self, count: int, generator: torch.Generator) -> Noise:
         dtype, device = next(self.parameters()).dtype, generator.device
-        shape = (count, self.noise_dim)
+        u = torch.rand((self.draws, count, 1), generator=generator, dtype=dtype, device=device)
+        # One draw of s in each of as many equal parts of [0, 1): uniform, and less noisy.
+        part = torch.arange(self.draws, dtype=dtype, device=device)[:, None, None]
+        shape = (self.draws * count, self.noise_dim)
         return {
-            "s": torch.rand((count, 1), generator=generator, dtype=dtype, device=device),
+            "s": ((part + u) / self.draws).flatten(0, 1),
             "epsilon": torch.randn(shape, generator=generator, dtype=dtype, device=device),
         }
 

@@ -60,6 +60,7 @@ class FlowTransitionSpec(Record):
         solver: Scheme of integration.
         steps: Steps of integration.
         grading: How strongly steps shorten towards the end; 1 makes them equal.
+        draws: Draws of flow time and noise for each pair in the loss.
         precision: Of the products between the velocity network's hidden layers.
     """
 
@@ -69,6 +70,7 @@ class FlowTransitionSpec(Record):
     solver: Literal["euler", "midpoint", "rk4"] = "midpoint"
     steps: PositiveInt = 5
     grading: float = Field(1.0, ge=1, allow_inf_nan=False)
+    draws: PositiveInt = 1
     precision: Precision = "float32"
 
     def build(self, latent_dim: int) -> FlowTransition:
@@ -85,6 +87,7 @@ class FlowTransitionSpec(Record):
             step=SOLVERS[self.solver],
             steps=self.steps,
             grading=self.grading,
+            draws=self.draws,
         )
 
 
