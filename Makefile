@@ -22,7 +22,7 @@ format: $(DEV)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# README's table from the records in results/.
+# The results in README.md and docs/results.md, and their figures, from the records in results/.
 results: $(STAMP)
 	$(BIN)/python results/render.py
 

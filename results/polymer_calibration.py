@@ -113,7 +113,9 @@ def calibrate_step(a: argparse.Namespace) -> dict[str, Any]:
         found[repr(dt)] = {
             "stretched_mean": mean,
             "stretched_std": std,
-            "unfolded": {t: float((times <= t).mean()) for t in (2000, 3000, 4000, 6000)},
+            "unfolded": {
+                t: float((times <= t).mean()) for t in (2000, 3000, 4000, 6000) if t <= a.units
+            },
             **kept,
         }
     return {"steps": found, "chains": a.chains, "horizon": a.units}

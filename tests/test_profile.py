@@ -41,4 +41,5 @@ def test_command_line_saves_nothing(store, tmp_path):
     out = tmp_path / "run"
     shown = call("train", TINY, "--data", store.path, "--out", out, "--profile", "--json")
     assert shown.code == 0 and shown.json["stages"]["transition"]["pairs_per_second"] > 0
+    assert shown.json["provenance"]["device"] == "cpu"
     assert not out.exists()

@@ -188,9 +188,11 @@ def train(
 
     if profile:
         from .profile import profile_training
+        from .provenance import provenance
 
         chosen = read_recipe(recipe).with_seed(seed)
-        _show(asdict(profile_training(chosen, data, method=method, device=device)), as_json)
+        found = asdict(profile_training(chosen, data, method=method, device=device))
+        _show(found | ({"provenance": provenance(device)} if as_json else {}), as_json)
         return
     history = pipeline.train(
         read_recipe(recipe).with_seed(seed), data, out, method=method, device=device

@@ -20,6 +20,7 @@ from .data import CheckReport, Normalization, Store, check_store, generate
 from .data.frames import Frames
 from .errors import InputError
 from .evaluate import Cases, Score
+from .evaluate.claims import plain_peaks, read_peaks
 from .evaluate.comparison import Comparison
 from .evaluate.suite import evaluate_model, refuse_other_system, rollout_rmse
 from .forecast import Forecast, forecast
@@ -233,10 +234,7 @@ def evaluate_run(run: AnyPath, data: AnyPath, *, device: str = "cpu") -> dict[st
     evaluation.cases.save(opened.folder.cases)
     record = {
         "scores": {name: asdict(score) for name, score in evaluation.scores.items()},
-        "peaks": {
-            name: {symbol: asdict(peak) for symbol, peak in found.items()}
-            for name, found in evaluation.peaks.items()
-        },
+        "peaks": plain_peaks(evaluation.peaks),
         "spread": dict(evaluation.spread),
         "microstate": model.description.microstate.kind,
         "model": _digest(opened.folder.best),
@@ -272,6 +270,10 @@ def read_records(runs: Sequence[AnyPath]) -> list[RunRecord]:
             cases=Cases.load(run.folder.cases),
             history=read_history(run.folder.path),
             provenance=evaluation["provenance"],
+            training_provenance=read_provenance(run.folder.path),
+            # A run that was evaluated before these were kept has none.
+            peaks=read_peaks(evaluation.get("peaks", {})),
+            spread=evaluation.get("spread", {}),
         )
         for run, evaluation, name in zip(opened, evaluations, _names(opened), strict=True)
     ]

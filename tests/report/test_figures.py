@@ -233,6 +233,14 @@ def test_comparison_where_the_system_is_unknown_or_microstates_are_vectors():
         figures.comparison({}, make_snapshots(), index=0)
 
 
+def test_a_strip_has_one_row_for_each_trajectory():
+    figure = figures.strip({"K=1": make_snapshots(), "K=4": make_snapshots()})
+    assert [row.axes[0].get_ylabel() for row in figure.subfigs] == ["K=1", "K=4"]
+    assert all(row.axes[1].get_title() == "$t = 0.5$" for row in figure.subfigs)
+    with pytest.raises(InputError, match="`rows` is empty"):
+        figures.strip({})
+
+
 def test_latent_scales_of_all_methods_are_in_one_panel():
     histories = {"tampl": [make_history(), make_history()], "jld": [make_history(4)], "vamp": [[]]}
     figure = figures.latent_scales(histories)

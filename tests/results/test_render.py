@@ -1,33 +1,113 @@
-"""The pages' numbers are those of the records, and each record says where it comes from."""
+"""The pages say what the records say, name what exists, and change with what was measured."""
 
-import importlib.util
+import importlib
 import json
+import re
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
-RESULTS = Path(__file__).parents[2] / "results"
+from tampl.compare import compare
+from tampl.config import read_recipe
+from tampl.errors import InputError
+from tampl.pipeline import record_runs
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results"
+TINY = Path(__file__).parents[1] / "tiny.toml"
+FIGURES = ("predictions", "comparison", "strip", "latent_scale")
+
+sys.path.append(str(RESULTS))
+RENDER = importlib.import_module("render")
+OPEN = importlib.import_module("pages.records").Records
+DRAW = importlib.import_module("pages.figures").draw_sirs
+
+RECORDS = [path for path in sorted(RESULTS.rglob("*.json")) if path.name != "plan.json"]
 
 
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, RESULTS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-RENDER = load("render")
-
-
-@pytest.mark.parametrize("page", RENDER.PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", RENDER.PAGES)
 def test_pages_agree_with_the_records(page):
-    text = page.read_text()
-    assert text == RENDER.filled(text, RENDER.PAGES[page]()), "run `make results`"
+    assert (ROOT / page).read_text() == RENDER.rendered(ROOT, page), "run `make results`"
 
 
-@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.name)
+@pytest.mark.parametrize("page", RENDER.PAGES)
+def test_what_a_page_names_exists(page):
+    text = (ROOT / page).read_text()
+    records = re.findall(r"`(results/[^`]+)`", text)
+    images = re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
+    missing = [name for name in records if not (ROOT / name).exists()]
+    missing += [name for name in images if not (ROOT / page).parent.joinpath(name).exists()]
+    assert images and not missing
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.name)
 def test_every_record_has_its_provenance(path):
-    provenance = json.loads(path.read_text())["provenance"]
-    assert {"cpu", "cores", "device", "packages", "commit", "command"} <= provenance.keys()
-    assert provenance["commit"]
-    assert "/tmp" not in provenance["command"]
+    record = json.loads(path.read_text())
+    for key in ("provenance", *({"training_provenance"} & record.keys())):
+        provenance = record[key]
+        assert {"cpu", "cores", "device", "packages", "commit", "command"} <= provenance.keys()
+        assert provenance["commit"]
+        assert "/tmp" not in provenance["command"]
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    out = tmp_path_factory.mktemp("compared")
+    methods = ["tampl", "jld", "vamp"]
+    return compare(read_recipe(TINY), out, methods=methods, seeds=[42, 43])
+
+
+@pytest.fixture
+def tree(compared, tmp_path):
+    """The pages and records, and as `results/sirs` tiny runs with one of them missing."""
+    shutil.copy(ROOT / "README.md", tmp_path)
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    shutil.copytree(RESULTS, tmp_path / "results", ignore=shutil.ignore_patterns("sirs"))
+    runs = [path for path in (compared.out / "runs").iterdir() if path.name != "jld-43"]
+    record_runs(runs, tmp_path / "results" / "sirs")
+    shutil.copy(compared.out / "plan.json", tmp_path / "results")
+    for name in FIGURES:
+        (tmp_path / "docs" / "images" / f"sirs-{name}.png").unlink(missing_ok=True)
+    return tmp_path
+
+
+def test_kept_runs_make_their_sections_and_figures(tree, compared):
+    RENDER.write(tree)
+    page, readme = (tree / "docs" / "results.md").read_text(), (tree / "README.md").read_text()
+    tampl = compared.comparison.scores["tampl"]
+    for text in (page, readme):
+        assert (
+            f"| TAMPL | {tampl.rmse.mean:.4f} ± {tampl.rmse.std:.4f} |" in text or text is readme
+        )
+        assert f"{tampl.rmse.mean:.4f} ± {tampl.rmse.std:.4f}" in text
+        assert "(n = 1)" in text and "0.1056 ± 0.0201" in text
+    assert "Not there: JLD 43." in page
+    assert "runs so far" not in page and "### Earlier settings" in page
+    for name in FIGURES:
+        assert (tree / f"docs/images/sirs-{name}.png").stat().st_size > 5_000
+        assert f"images/sirs-{name}.png" in page
+
+
+def test_a_page_is_stable_until_a_record_changes(tree):
+    RENDER.write(tree)
+    page = "docs/results.md"
+    assert RENDER.rendered(tree, page) == (tree / page).read_text()
+    kept = tree / "results" / "sirs" / "tampl-42.json"
+    record = json.loads(kept.read_text())
+    record["scores"]["tampl"]["rmse"] += 1.0
+    kept.write_text(json.dumps(record))
+    assert RENDER.rendered(tree, page) != (tree / page).read_text()
+
+
+def test_a_record_that_is_not_pending_must_exist(tree):
+    (tree / "results" / "accuracy.json").unlink()
+    with pytest.raises(InputError, match=r"lacks accuracy\.json"):
+        RENDER.rendered(tree, "docs/results.md")
+
+
+def test_figures_need_the_shown_seed(tree):
+    (tree / "results" / "sirs" / "jld-42.json").unlink()
+    with pytest.raises(InputError, match="lacks jld with seed 42"):
+        DRAW(OPEN(tree / "results"), tree)

@@ -10,13 +10,14 @@ times after t = 0,
 which is one for a forecast that knows how uncertain it is.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Peak", "peaks", "spread_ratios"]
+__all__ = ["Peak", "Peaks", "peaks", "plain_peaks", "read_peaks", "spread_ratios"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,10 @@ class Peak:
 
     time: float
     height: float
+
+
+Peaks = Mapping[str, Mapping[str, Peak]]
+"""Peaks by name of the prediction, then by symbol of the observable."""
 
 
 def peaks(trajectories: NDArray[Any], times: NDArray[np.float64]) -> list[Peak]:
@@ -40,6 +45,16 @@ def peaks(trajectories: NDArray[Any], times: NDArray[np.float64]) -> list[Peak]:
         Peak(float(times[y[..., j].argmax(axis=1)].mean()), float(y[..., j].max(axis=1).mean()))
         for j in range(y.shape[-1])
     ]
+
+
+def plain_peaks(found: Peaks) -> dict[str, dict[str, Any]]:
+    """Peaks as plain data, for JSON."""
+    return {name: {j: asdict(peak) for j, peak in own.items()} for name, own in found.items()}
+
+
+def read_peaks(plain: Mapping[str, Mapping[str, Any]]) -> Peaks:
+    """Peaks from what `plain_peaks` made."""
+    return {name: {j: Peak(**peak) for j, peak in own.items()} for name, own in plain.items()}
 
 
 def spread_ratios(predicted: NDArray[Any], reference: NDArray[Any]) -> list[float]:

@@ -18,7 +18,7 @@ from ..forecast import Forecast, forecast
 from ..models import MacroModel
 from ..systems.base import Description, System
 from .cases import Case, Cases, choose_cases, curve
-from .claims import Peak, peaks, spread_ratios
+from .claims import Peaks, peaks, spread_ratios
 from .floor import floor
 from .metrics import Score, rmse, score, standardized_future
 
@@ -38,7 +38,7 @@ class Evaluation:
 
     scores: Mapping[str, Score]
     cases: Cases
-    peaks: Mapping[str, Mapping[str, Peak]]
+    peaks: Peaks
     spread: Mapping[str, float]
 
 

@@ -1,6 +1,7 @@
 """Measured runs as small files that stay: everything about a run but its weights.
 
-    FOLDER/METHOD-SEED.json    scores, recipe, learning curves, wall time, provenance
+    FOLDER/METHOD-SEED.json    scores, peaks and spread, recipe, learning curves, wall time, and
+                               the provenance of training and evaluation
     FOLDER/METHOD-SEED.npz     the cases that figures show
 
 A folder is one experiment, such as `results/sirs`: what is in it was evaluated on the same data.
@@ -14,6 +15,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..evaluate.cases import Cases
+from ..evaluate.claims import plain_peaks, read_peaks
 from ..evaluate.metrics import Score
 from ..records import strict_json
 from .runs import RunRecord, training_seconds, write_texts
@@ -42,11 +44,14 @@ def save_run(run: RunRecord, folder: Path, *, data: str) -> Path:
         "method": run.method,
         "seed": run.seed,
         "scores": {key: asdict(score) for key, score in run.scores.items()},
+        "peaks": plain_peaks(run.peaks),
+        "spread": dict(run.spread),
         "seconds": training_seconds(run),
         "microstate": run.kind,
         "data": data,
         "recipe": run.recipe,
         "provenance": run.provenance,
+        "training_provenance": run.training_provenance,
         "history": list(run.history),
     }
     run.cases.save(folder / f"{name}.npz")
@@ -79,6 +84,9 @@ def _load(path: Path) -> RunRecord:
         cases=Cases.load(path.with_suffix(".npz")),
         history=record["history"],
         provenance=record["provenance"],
+        training_provenance=record["training_provenance"],
+        peaks=read_peaks(record["peaks"]),
+        spread=record["spread"],
     )
 
 

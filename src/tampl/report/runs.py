@@ -1,12 +1,13 @@
 """From what runs leave behind to figures and one page."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..atomic import replacing
 from ..evaluate.cases import Cases
+from ..evaluate.claims import Peaks
 from ..evaluate.health import find_collapse
 from ..evaluate.metrics import Score
 from ..records import strict_json
@@ -53,7 +54,10 @@ class RunRecord:
         scores: Scores by name.
         cases: The cases to look at.
         history: One record per epoch.
-        provenance: Hardware, versions, commit and command.
+        provenance: Hardware, versions, commit and command of the evaluation.
+        training_provenance: The same of the training.
+        peaks: Peaks of the simulation, the model and the closures.
+        spread: The model's spread over the true one, by symbol; empty where it has none.
     """
 
     name: str
@@ -64,6 +68,9 @@ class RunRecord:
     cases: Cases
     history: Sequence[Mapping[str, Any]]
     provenance: Mapping[str, Any]
+    training_provenance: Mapping[str, Any] = field(default_factory=dict)
+    peaks: Peaks = field(default_factory=dict)
+    spread: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def seed(self) -> int:

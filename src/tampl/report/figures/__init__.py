@@ -1,4 +1,4 @@
-"""The figures: predictions, twins, comparison, training curves, latent scale, schematic.
+"""The figures: predictions, twins, comparison, strip, training curves, latent scale, schematic.
 
 Each function returns a `matplotlib.figure.Figure` made without pyplot, so that no window system
 and no global state is involved; `save_figure` writes it as PNG and PDF. Bands are one standard
@@ -6,7 +6,7 @@ deviation over members on each side of the mean.
 """
 
 from .cases import predictions, twins
-from .comparisons import comparison
+from .comparisons import comparison, strip
 from .files import png_bytes, save_figure
 from .histories import latent_scale, latent_scales, training_curves
 from .schematics import schematic
@@ -21,6 +21,7 @@ __all__ = [
     "save_figure",
     "schematic",
     "sensitivity",
+    "strip",
     "training_curves",
     "twins",
 ]

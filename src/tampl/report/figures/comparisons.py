@@ -1,4 +1,4 @@
-"""The methods side by side: a trajectory of microstates, then a row of curves for each method."""
+"""The methods side by side, below a trajectory of microstates; and such trajectories alone."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from ..names import name_of
 from . import style
 from .panels import draw_curve, draw_microstate, label_panel, legend_above, legend_entry
 
-__all__ = ["comparison"]
+__all__ = ["comparison", "strip"]
 
 _ROW, _SNAPSHOTS, _EDGE = 0.82, 1.45, 0.75
 """Inches: a row of curves, the row of microstates, and what legend and time axis take."""
@@ -47,7 +47,26 @@ def comparison(
     return figure
 
 
-def _draw_snapshots(figure: SubFigure, snapshots: Snapshots, kind: str) -> None:
+@rc_context(style.RC)
+def strip(rows: Mapping[str, Snapshots], kind: str = "lattice") -> Figure:
+    """Microstates along trajectories.
+
+    Arguments:
+        rows: One trajectory for each row, by the row's label.
+        kind: Kind of the microstates, e.g. `description.microstate.kind`.
+    """
+    if not rows:
+        raise InputError("`rows` is empty; give one trajectory at least")
+    figure = Figure(figsize=(style.WIDTH, _SNAPSHOTS * len(rows)), layout="constrained")
+    parts = figure.subfigures(len(rows), 1, squeeze=False)[:, 0]
+    for part, (label, snapshots) in zip(parts, rows.items(), strict=True):
+        first = _draw_snapshots(part, snapshots, kind)
+        first.set_ylabel(label, parse_math=False)
+    return figure
+
+
+def _draw_snapshots(figure: SubFigure, snapshots: Snapshots, kind: str) -> Axes:
+    """Draws a row of microstates and returns the first one's axes."""
     count = len(snapshots.times)
     # As many places as six snapshots take, so that a single one does not fill the page.
     axes = figure.subplots(1, max(count, 6), squeeze=False)[0]
@@ -56,6 +75,7 @@ def _draw_snapshots(figure: SubFigure, snapshots: Snapshots, kind: str) -> None:
     for axis, time, microstate in zip(axes, snapshots.times, snapshots.microstates, strict=False):
         draw_microstate(axis, microstate, kind)
         axis.set_title(f"$t = {time:g}$")
+    return axes[0]
 
 
 def _draw_rows(figure: SubFigure, predictions: Mapping[str, Cases], index: int) -> None:

@@ -1,0 +1,1 @@
+"""What the pages say of the records: their tables, sections and figures."""

@@ -1,0 +1,104 @@
+"""README's block: both lattices in one table, and what things take."""
+
+from tampl.report.names import in_reading_order, name_of
+
+from . import paper
+from .records import Record, Records, Section
+from .tables import counted, listed, machine, spread, table
+
+
+def write_column(records: Records) -> str:
+    """The small lattice beside the paper's size."""
+    mini, column = records.load("compare-sirs-mini.json"), records.sirs.as_dict()
+    devices = sorted({run.training_provenance["device"] for run in records.sirs_runs})
+    return f"""\
+{describe_scores(mini)} in the middle the paper's methods on its 100 x 100 lattice, \
+{len(column["seeds"])} seeds where nothing else is said, trained on {listed(devices)}; right the \
+paper's own numbers, with initial patterns that differ from ours.
+
+{scores_table(mini, column, with_paper=True)}
+
+![Initial lattices and the futures of their observables: simulation, TAMPL and two \
+closures](docs/images/sirs-predictions.png)
+
+Two initial lattices of 100 x 100 sites and what becomes of them, with TAMPL from seed 42. What \
+the paper says of the closures, of collapse and of spread, in numbers, and what a forecast costs \
+beside the simulation: [docs/results.md](docs/results.md).
+"""
+
+
+def write_runs_so_far(records: Records) -> str:
+    """The small lattice beside the runs of an earlier recipe, until the column is there."""
+    mini, full = records.load("compare-sirs-mini.json"), records.load("compare-sirs-48.json")
+    return f"""\
+{describe_scores(mini)} right the runs on the paper's 100 x 100 lattice that are done, \
+{full["settings"]["epochs"]} epochs, with settings that are not final. Trained on {machine(full)}.
+
+{scores_table(mini, full, with_paper=False)}
+"""
+
+
+def describe_scores(mini: Record) -> str:
+    """What the table's numbers are."""
+    return (
+        f"Lattice SIRS: RMSE of the forecast mean and squared MMD of the marginals, on "
+        f"standardised observables, mean and sample standard deviation over training seeds. Left "
+        f"all methods on the demo's 32 x 32 lattice, {len(mini['seeds'])} seeds;"
+    )
+
+
+def scores_table(mini: Record, full: Record, *, with_paper: bool) -> str:
+    """One line for each method and baseline; empty where it was not measured."""
+    lines = [
+        [
+            name_of(key),
+            *_cells(mini, key),
+            *_cells(full, key),
+            *(paper.cells(key) if with_paper else ()),
+        ]
+        for key in in_reading_order({**mini["scores"], **full["scores"]})
+    ]
+    header = ["", "RMSE, 32 x 32", "MMD²", "RMSE, 100 x 100", "MMD²"]
+    return table([*header, *(("RMSE, paper", "MMD²") if with_paper else ())], lines)
+
+
+def write_times(records: Records) -> str:
+    """Spread over data seeds, and what demo, simulation and cache take."""
+    seeds, demo = records.load("seeds-sirs-mini.json"), records.load("demo.json")
+    speed, cache = records.load("sirs_simulation.json"), records.load("latent_cache.json")
+    ratios = [
+        run["scores"]["tampl"]["rmse"] / run["scores"]["mean_trajectory"]["rmse"]
+        for run in seeds["runs"]
+    ]
+    return f"""\
+Over {len(ratios)} trainings on the small lattice with different training and data seeds, TAMPL's \
+RMSE was {min(ratios):.2f} to {max(ratios):.2f} of the mean training trajectory's. The weights of \
+the transition, or of all modules where they are trained together, are averaged over the last \
+steps (`average` in the recipes). Differences paired by seed, sweeps and what was tuned: \
+[docs/results.md](docs/results.md).
+
+`make demo` from a new clone took {demo["seconds"] / 60:.0f} minutes on \
+{demo["provenance"]["cores"]} cores ({machine(demo)}), installation included.
+
+One trajectory of the paper's size takes {speed["milliseconds_per_trajectory"]:.1f} ms on one \
+core ({speed["provenance"]["cpu"]}). A cached epoch takes {cache["ratio"]:.2f} of the time of a \
+literal Algorithm 1 epoch on two cores of that machine.
+"""
+
+
+def _cells(record: Record, key: str) -> list[str]:
+    row = record["scores"].get(key)
+    if row is None:
+        return ["", ""]
+    count = counted(len(row["seeds"]), len(record["seeds"])) if row["seeds"] else ""
+    return [spread(row["rmse"]) + count, spread(row["mmd"])]
+
+
+SECTIONS = (
+    Section(write_runs_so_far, ("compare-sirs-mini.json", "compare-sirs-48.json"), until="sirs"),
+    Section(write_column, ("compare-sirs-mini.json", "sirs")),
+    Section(
+        write_times,
+        ("seeds-sirs-mini.json", "demo.json", "sirs_simulation.json", "latent_cache.json"),
+    ),
+)

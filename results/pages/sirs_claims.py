@@ -1,0 +1,104 @@
+"""What the paper says of SIRS in words, as numbers of the kept runs."""
+
+from collections.abc import Sequence
+from statistics import mean
+
+from tampl.evaluate.claims import Peak
+from tampl.evaluate.comparison import Comparison
+from tampl.report.grids import MISSING
+from tampl.report.names import name_of
+from tampl.report.runs import RunRecord
+
+from .records import Records, Section
+from .tables import listed, table
+
+CLOSURES = ("mean_field", "pair")
+PEAKING, SYMBOLS = ("I", "R"), ("S", "I", "R")
+SCALES = ("tampl", "jld")
+"""The methods whose latent scales are set side by side."""
+
+
+def write_claims(records: Records) -> str:
+    """Peaks, spread and latent scale."""
+    runs, methods = records.sirs_runs, records.sirs.methods
+    return f"""\
+### The paper's claims as numbers
+
+Time and height of the peaks of the mean trajectory, averaged over test microstates, and the \
+forecast's spread over the true one, both as root mean squares over microstates and times; means \
+over training seeds.
+
+{claims_table(runs, methods)}
+
+{describe_closures(runs)} {describe_spread(runs)}
+
+{describe_collapse(runs, records.sirs)}
+
+![Standard deviation of the latent coordinates over epochs, TAMPL and \
+JLD](images/sirs-latent_scale.png)
+
+Standard deviation of the latent coordinates over epochs, seed 42 strong, other seeds faint.
+"""
+
+
+def claims_table(runs: Sequence[RunRecord], methods: Sequence[str]) -> str:
+    """One line for the simulation, each method and each closure."""
+    header = ["", *(f"{j}: peak {what}" for j in PEAKING for what in ("time", "height"))]
+    lines = []
+    for key in ("reference", *methods, *CLOSURES):
+        found = [mean_peak(runs, key, j) for j in PEAKING]
+        cells = [text for peak in found for text in (f"{peak.time:.2f}", f"{peak.height:.3f}")]
+        lines.append([name_of(key), *cells, *spread_cells(runs, key)])
+    return table([*header, *(f"{j}: spread" for j in SYMBOLS)], lines)
+
+
+def spread_cells(runs: Sequence[RunRecord], key: str) -> list[str]:
+    """The spread over the true one; what is deterministic has none."""
+    own = [run.spread for run in runs if run.method == key and run.spread]
+    if own:
+        return [f"{mean(spread[j] for spread in own):.2f}" for j in SYMBOLS]
+    return ["" if key == "reference" else MISSING] * len(SYMBOLS)
+
+
+def mean_peak(runs: Sequence[RunRecord], key: str, symbol: str) -> Peak:
+    """A peak averaged over the runs that have it; what is not trained is the same in all."""
+    found = [run.peaks[key][symbol] for run in runs if key in run.peaks]
+    return Peak(mean(peak.time for peak in found), mean(peak.height for peak in found))
+
+
+def describe_closures(runs: Sequence[RunRecord]) -> str:
+    """How the closures' infection peaks differ from the simulation's."""
+    truth, parts = mean_peak(runs, "reference", "I"), []
+    for key in CLOSURES:
+        peak = mean_peak(runs, key, "I")
+        side = "earlier" if peak.time < truth.time else "later"
+        parts.append(
+            f"{name_of(key).lower()} {abs(peak.time - truth.time):.2f} {side} and "
+            f"{peak.height / truth.height:.2f} times as high"
+        )
+    return f"The infection peaks of the closures, beside the simulation's: {'; '.join(parts)}."
+
+
+def describe_spread(runs: Sequence[RunRecord]) -> str:
+    """The spread of TAMPL's forecast of I, seed by seed."""
+    own = [run for run in runs if run.method == "tampl"]
+    values = listed([f"{run.spread['I']:.2f} (seed {run.seed})" for run in own])
+    return f"The spread of TAMPL's forecast of I over the true one: {values}."
+
+
+def describe_collapse(runs: Sequence[RunRecord], column: Comparison) -> str:
+    """What became of the latent scales of TAMPL and JLD between first and last epoch."""
+    parts = []
+    for method in SCALES:
+        own = [run.history for run in runs if run.method == method]
+        first, last = (
+            mean(history[place]["latent"]["std_mean"] for history in own) for place in (0, -1)
+        )
+        parts.append(
+            f"{name_of(method)}'s went from {first:.3g} in the first epoch to {last:.3g} in the "
+            f"last, and {len(column.scores[method].collapsed)} of {len(own)} runs ended collapsed"
+        )
+    return f"Latent scale, mean over seeds: {'; '.join(parts)}."
+
+
+CLAIMS = (Section(write_claims, ("sirs",)),)

@@ -1,0 +1,175 @@
+"""The paper's SIRS column as the kept runs of `results/sirs` have it."""
+
+from collections.abc import Sequence
+from statistics import mean
+
+from tampl.evaluate.comparison import ANCHOR, Comparison
+from tampl.evaluate.statistics import Verdict
+from tampl.report.comparison_tables import comparison_grid, difference_grid
+from tampl.report.names import name_of
+from tampl.report.runs import RunRecord, training_seconds
+
+from . import paper
+from .records import Record, Records, Section
+from .tables import listed, scores_table, table
+
+VERDICTS = {
+    Verdict.WORSE: "worse",
+    Verdict.TIE: "tie",
+    Verdict.BETTER: "better",
+    None: "one seed, no interval",
+}
+
+
+def write_column(records: Records) -> str:
+    """Scores, what they are beside the paper's, and differences by seed."""
+    column = records.sirs
+    return f"""\
+## The paper's size (`recipes/sirs.toml`)
+
+{describe_runs(records.sirs_runs, column)} `results/sirs/`.
+
+{paper.beside(comparison_grid(column), column).markdown()}
+Excess is what is left of a score without the noise of finite ensembles. The paper's initial \
+patterns are not described in detail and ours differ from them, so equal forecasts need not have \
+equal scores: the floor, {column.scores["floor"].rmse.mean:.4f}, and the error of the mean \
+training trajectory, {column.scores["mean_trajectory"].rmse.mean:.4f}, say what the scale is. \
+{describe_targets(column)}
+
+Differences paired by seed, with the 95 % interval of Student's t; below zero a method is better:
+
+{difference_grid(column).markdown()}
+{describe_verdicts(column)}
+
+![Initial lattices and the futures of their observables: simulation, TAMPL and two \
+closures](images/sirs-predictions.png)
+
+Two test microstates, one cluster of infected sites and four: simulation, TAMPL with seed 42, \
+mean field and pair approximation. Bands are one standard deviation; infected sites are red, \
+recovered ones blue.
+
+![One simulated trajectory, and the observables as simulated and as each method forecasts \
+them](images/sirs-comparison.png)
+
+The second of them again, all methods with seed 42.
+
+![Lattices along one simulated trajectory from each of the two](images/sirs-strip.png)
+
+One simulated trajectory from each of the two.
+"""
+
+
+def describe_runs(runs: Sequence[RunRecord], column: Comparison) -> str:
+    """Seeds, machine and settings, and what is missing."""
+    devices = sorted({run.training_provenance["device"] for run in runs})
+    commits = sorted({str(run.training_provenance["commit"]) for run in runs})
+    transition = runs[0].recipe["model"]["transition"]
+    missing = [f"{name_of(method)} {seed}" for method, seed in column.waiting]
+    without = f" Not there: {listed(missing)}." if missing else ""
+    return (
+        f"Training seeds {listed(column.seeds)}, trained on {listed(devices)} at commit "
+        f"{listed(commits)}. The velocity network has hidden layers of "
+        f"{listed(transition['hidden'])} units and is integrated in {transition['steps']} steps "
+        f"of the {transition['solver']} rule.{without}"
+    )
+
+
+def describe_targets(column: Comparison) -> str:
+    """TAMPL beside the paper's TAMPL, and where the trials stand if it is missed."""
+    shown = [key for key in (ANCHOR, "tampl+") if key in column.scores]
+    parts = [
+        f"{name_of(key)} has RMSE {paper.distance(column, key, 'rmse')}, and MMD² "
+        f"{paper.distance(column, key, 'mmd')}"
+        for key in shown
+    ]
+    row, goal = column.scores[ANCHOR], paper.SCORES[ANCHOR]
+    missed = row.rmse.mean > goal["rmse"][0] or row.mmd.mean > goal["mmd"][0]
+    tried = " What was tried to lower it: [below](#what-was-tried)." if missed else ""
+    return f"Beside the paper's TAMPL: {'; '.join(parts)}.{tried}"
+
+
+def describe_verdicts(column: Comparison) -> str:
+    """Which methods the intervals set apart from TAMPL."""
+    parts = []
+    for metric, title in (("rmse", "RMSE"), ("mmd", "MMD²")):
+        found = {key: getattr(pair, metric) for key, pair in column.paired.items()}
+        known = {key: pair.verdict for key, pair in found.items() if pair is not None}
+        groups = [
+            f"{text}: {listed([name_of(key) for key in known if known[key] is verdict])}"
+            for verdict, text in VERDICTS.items()
+            if verdict in known.values()
+        ]
+        parts += [f"{title} beside TAMPL's: {'; '.join(groups)}."] if groups else []
+    return " ".join(parts)
+
+
+def write_runs(records: Records) -> str:
+    """What the runs took, and how far the ledger says they are."""
+    runs, ledger = records.sirs_runs, records.load("plan.json")
+    states = [entry["state"] for entry in ledger]
+    counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
+    lines = []
+    for method in records.sirs.methods:
+        own = [run for run in runs if run.method == method]
+        epochs = sorted({len(run.history) for run in own})
+        seconds = f"{mean(map(training_seconds, own)):.0f}"
+        lines.append([name_of(method), listed([run.seed for run in own]), listed(epochs), seconds])
+    return f"""\
+### The runs
+
+Seconds of training, the mean over seeds; runs that are made side by side share the machine. \
+Where parts are trained one after another, their epochs add up. The ledger, `results/plan.json`: \
+{listed(counts)}.
+
+{table(["", "seeds", "epochs", "seconds"], lines)}
+"""
+
+
+def write_runs_so_far(records: Records) -> str:
+    """The runs of an earlier recipe, until the column is there."""
+    full, early = records.load("compare-sirs-48.json"), records.load("sirs-tampl-42.json")
+    return f"""\
+## The paper's size: runs so far
+
+{describe_earlier(full, early)} Seeds {listed(full["seeds"])} were wanted; the paper's TAMPL has \
+{paper.SCORES[ANCHOR]["rmse"][0]}.
+
+{scores_table(full)}
+"""
+
+
+def write_earlier(records: Records) -> str:
+    """The same as a paragraph, once the column is there."""
+    full, early = records.load("compare-sirs-48.json"), records.load("sirs-tampl-42.json")
+    return f"### Earlier settings\n\n{describe_earlier(full, early)}\n"
+
+
+def describe_earlier(full: Record, early: Record) -> str:
+    """What was run with earlier settings of the recipe."""
+    settings, scores = full["settings"], full["scores"]
+    parts = [
+        f"{name_of(key)} {scores[key]['rmse']['mean']:.4f} "
+        f"(seed{'s' * (len(scores[key]['seeds']) > 1)} {listed(scores[key]['seeds'])})"
+        for key in full["methods"]
+        if key in scores
+    ]
+    return (
+        f"With {settings['epochs']} epochs, a velocity network of {settings['velocity']}, and "
+        f"{settings['steps']} graded steps, the runs that a time budget allowed had the RMSE "
+        f"{listed(parts)}; `results/compare-sirs-48.json`. Before that, one run of "
+        f"{early['epochs']} epochs with a velocity network of 4 x 512, five equal steps and rates "
+        f"of 2e-3: TAMPL {early['scores']['tampl']['rmse']:.4f}, MMD² "
+        f"{early['scores']['tampl']['mmd']:.4f}, {early['median_epoch_seconds']:.1f} s an epoch; "
+        f"`results/sirs-tampl-42.json`."
+    )
+
+
+EARLIER = ("compare-sirs-48.json", "sirs-tampl-42.json")
+COLUMN = (
+    Section(write_runs_so_far, EARLIER, until="sirs"),
+    Section(write_column, ("sirs",)),
+)
+RUNS = (
+    Section(write_runs, ("sirs", "plan.json")),
+    Section(write_earlier, (*EARLIER, "sirs")),
+)

@@ -1,0 +1,107 @@
+"""What was varied, tuned, timed and tried at the paper's size."""
+
+from .records import Record, Records, Section
+from .tables import accuracy_table, cost_table, listed, machine, sweep_table, tuning_table
+
+
+def write_jld_sweep(records: Records) -> str:
+    """JLD over the weight of its transition loss."""
+    return _write_sweep(records, "sweep-sirs-jld.json", "Weight of JLD's transition loss")
+
+
+def write_dimension_sweep(records: Records) -> str:
+    """TAMPL over the latent dimension."""
+    return _write_sweep(records, "sweep-sirs-latent_dim.json", "Latent dimension of TAMPL")
+
+
+def _write_sweep(records: Records, name: str, title: str) -> str:
+    sweep = records.load(name)
+    return f"""\
+### {title}
+
+Training seeds {listed(sweep["seeds"])}, on {machine(sweep)}. `results/{name}`.
+
+{sweep_table(sweep)}
+"""
+
+
+def write_tuning(records: Records) -> str:
+    """The weights of penalties on validation data."""
+    tuning = records.load("tuning-sirs.json")
+    return f"""\
+### Weights of the penalties
+
+On validation data with seed {tuning["seed"]} and {tuning["epochs"]} epochs, on \
+{machine(tuning)}; in bold the lowest error. `results/tuning-sirs.json`.
+
+{tuning_table(tuning)}
+"""
+
+
+def write_cost(records: Records) -> str:
+    """Forecast and simulation on both machines."""
+    names = ("forecast_cost-h200.json", "forecast_cost-cpu.json")
+    found = {name: records.load(name) for name in names}
+    by_machine = {_device(record): record for record in found.values()}
+    first = next(iter(found.values()))
+    verdicts = [f"{_verdict(record['ratio'])} on {name}" for name, record in by_machine.items()]
+    files = listed([f"`results/{name}`" for name in names])
+    return f"""\
+### What a forecast costs
+
+Ensembles of {first["members"]} members from {first["initial_microstates"]} initial microstates, \
+{first["frames"]} frames, by the exact simulation on all cores and by TAMPL; medians of \
+interleaved rounds. The forecast is {"; ".join(verdicts)}. {files}.
+
+{cost_table(by_machine)}
+"""
+
+
+def _device(record: Record) -> str:
+    on_cpu = record["provenance"]["device"] == "cpu"
+    return f"{record['threads']} threads, {machine(record)}" if on_cpu else machine(record)
+
+
+def _verdict(ratio: float) -> str:
+    return f"{ratio:.1f} times cheaper" if ratio > 1 else f"{1 / ratio:.1f} times dearer"
+
+
+def write_throughput(records: Records) -> str:
+    """An epoch of TAMPL beside what the card could do."""
+    speed = records.load("throughput.json")
+    stages = [f"{name} {stage['seconds']:.3f} s" for name, stage in speed["stages"].items()]
+    return f"""\
+### Speed of training
+
+An epoch of TAMPL took {speed["epoch_s"]:.3f} s ({listed(stages)}) with batches of \
+{speed["batch_size"]} on {machine(speed)}, {100 * speed["fraction"]:.0f} % of the card's matrix \
+rate in {speed["precision"]}; commit {speed["provenance"]["commit"]}. `results/throughput.json`.
+"""
+
+
+def write_trials(records: Records) -> str:
+    """Networks, rates and solvers on validation data."""
+    accuracy = records.load("accuracy.json")
+    cut_off = accuracy.get("cut_off", [])
+    left = f"\nBegun and cut off by the time limit: {'; '.join(cut_off)}.\n" if cut_off else ""
+    return f"""\
+### What was tried
+
+On validation data only, seed {accuracy["seed"]}, on {machine(accuracy)}: the validation RMSE \
+that chooses checkpoints, which keeps the noise of single runs, and the RMSE against ensembles \
+from {accuracy["references"].partition(";")[0]}, with the spread of I over the true one in \
+brackets. Graded steps shorten towards the end. Begins from {accuracy["base"]["transition"]}, \
+batch {accuracy["base"]["batch_size"]}. `results/accuracy.json`.
+
+{accuracy_table(accuracy)}
+{left}"""
+
+
+STUDIES = (
+    Section(write_jld_sweep, ("sweep-sirs-jld.json",)),
+    Section(write_dimension_sweep, ("sweep-sirs-latent_dim.json",)),
+    Section(write_tuning, ("tuning-sirs.json",)),
+    Section(write_cost, ("forecast_cost-h200.json", "forecast_cost-cpu.json")),
+    Section(write_throughput, ("throughput.json",)),
+    Section(write_trials, ("accuracy.json",)),
+)
