@@ -14,6 +14,7 @@ import torch
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor
 
+from ..microstates import Symmetry
 from ..models import ModelSpec, Modules
 from ..records import Record
 from ..systems.base import Description
@@ -60,6 +61,8 @@ class TrainingSpec(Record):
         batch_size: Pairs in a batch.
         window: Frames in a window; batches are made of windows, of one pair each by default.
         fraction: Share of the windows that an epoch sees.
+        symmetries: Motions of trajectories that the system's laws allow; each part of the training
+            sees every trajectory by another one.
         representation: Optimiser of stages that move the encoder.
         transition: Optimiser of stages on a frozen representation.
         validate_every: Epochs between validations, in the second half of the training.
@@ -72,6 +75,7 @@ class TrainingSpec(Record):
     batch_size: PositiveInt = 512
     window: int = Field(2, ge=2)
     fraction: float = Field(1.0, gt=0, le=1)
+    symmetries: tuple[Symmetry, ...] = ()
     representation: OptimiserSpec = OptimiserSpec()
     transition: OptimiserSpec = OptimiserSpec()
     validate_every: PositiveInt = 5

@@ -14,6 +14,7 @@ from .chain import Chain
 from .image import Image
 from .lattice import Lattice
 from .particles import Particles
+from .symmetries import Symmetry
 from .vector import Vector
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Lattice",
     "Microstate",
     "Particles",
+    "Symmetry",
     "Vector",
 ]
 

@@ -1,5 +1,6 @@
 """What every kind of microstate knows about itself."""
 
+from collections.abc import Collection
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from ..errors import InputError
 from ..records import Record
+from .symmetries import Symmetry
 
 __all__ = ["Kind", "Microstate"]
 
@@ -39,9 +41,35 @@ class Microstate(Protocol):
         """Turns a batch in stored form (B, *shape) into what the encoder takes."""
         ...
 
+    @property
+    def symmetries(self) -> frozenset[Symmetry]:
+        """The symmetries that can be asked of `transformed`."""
+        ...
+
+    def transformed(
+        self, stored: Tensor, symmetries: Collection[Symmetry], generator: torch.Generator
+    ) -> Tensor:
+        """Trajectories in stored form, (n, F, *shape), each moved by a random symmetry.
+
+        Arguments:
+            stored: The trajectories; all frames of one are moved alike.
+            symmetries: What the motions are made of, some of `self.symmetries`.
+            generator: Of the random motions, on the CPU.
+        """
+        ...
+
 
 class Kind(Record):
-    """The base of all kinds: a record whose shape can be checked."""
+    """The base of all kinds: a record whose shape can be checked, without symmetries."""
+
+    @property
+    def symmetries(self) -> frozenset[Symmetry]:
+        return frozenset()
+
+    def transformed(
+        self, stored: Tensor, symmetries: Collection[Symmetry], generator: torch.Generator
+    ) -> Tensor:
+        return stored
 
     def _check_shape(self, stored: NDArray[Any], shape: tuple[int, ...], name: str) -> None:
         if stored.shape[-len(shape) :] != shape:

@@ -1,5 +1,6 @@
 """Chains of beads, stored by coordinates and seen as pictures."""
 
+from collections.abc import Collection
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor
 from ..errors import InputError
 from .base import Kind
 from .rendering import render
+from .symmetries import Symmetry
 
 __all__ = ["Chain"]
 
@@ -66,6 +68,16 @@ class Chain(Kind):
 
     def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
         return render(stored, height=self.height, width=self.width).unsqueeze(1).to(dtype)
+
+    @property
+    def symmetries(self) -> frozenset[Symmetry]:
+        return frozenset({"flip"})
+
+    def transformed(
+        self, stored: Tensor, symmetries: Collection[Symmetry], generator: torch.Generator
+    ) -> Tensor:
+        signs = 1 - 2 * torch.randint(2, (len(stored), 1, 1, 3), generator=generator)
+        return stored * signs.to(stored)
 
     def _check_rods(self, coordinates: NDArray[Any], name: str) -> None:
         off = np.abs(np.linalg.norm(np.diff(coordinates, axis=-2), axis=-1) - 1)

@@ -1,5 +1,6 @@
 """Gray pictures, for systems whose microstates are observed as such."""
 
+from collections.abc import Collection
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from ..errors import InputError
 from .base import Kind
+from .symmetries import Symmetry, move_sites
 
 __all__ = ["Image"]
 
@@ -46,3 +48,13 @@ class Image(Kind):
 
     def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
         return stored.unsqueeze(1).to(dtype) / 255
+
+    @property
+    def symmetries(self) -> frozenset[Symmetry]:
+        square: frozenset[Symmetry] = frozenset({"flip", "transpose"})
+        return square if self.height == self.width else square - {"transpose"}
+
+    def transformed(
+        self, stored: Tensor, symmetries: Collection[Symmetry], generator: torch.Generator
+    ) -> Tensor:
+        return move_sites(stored, symmetries, generator)

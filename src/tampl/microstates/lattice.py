@@ -1,5 +1,6 @@
 """Lattices of categorical sites."""
 
+from collections.abc import Collection
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from ..errors import InputError
 from .base import Kind
+from .symmetries import Symmetry, move_sites
 
 __all__ = ["Lattice"]
 
@@ -49,3 +51,13 @@ class Lattice(Kind):
         states = torch.arange(self.states, dtype=torch.uint8, device=stored.device)
         one_hot = torch.empty((*stored.shape, self.states), dtype=dtype, device=stored.device)
         return torch.eq(stored.unsqueeze(-1), states, out=one_hot).movedim(-1, -3)
+
+    @property
+    def symmetries(self) -> frozenset[Symmetry]:
+        square: frozenset[Symmetry] = frozenset({"shift", "flip", "transpose"})
+        return square if self.height == self.width else square - {"transpose"}
+
+    def transformed(
+        self, stored: Tensor, symmetries: Collection[Symmetry], generator: torch.Generator
+    ) -> Tensor:
+        return move_sites(stored, symmetries, generator)

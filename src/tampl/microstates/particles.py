@@ -1,5 +1,6 @@
 """Sets of particles in a box, in fixed point."""
 
+from collections.abc import Collection
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from ..errors import InputError
 from .base import Kind
+from .symmetries import Symmetry, coins
 
 __all__ = ["Particles"]
 
@@ -70,6 +72,26 @@ class Particles(Kind):
         scaled = (numbers[..., : self.dim] + 0.5) * (2 / _LEVELS) - 1
         there = one_hot.sum(dim=-1, keepdim=True)
         return torch.cat((scaled * there, one_hot), dim=-1).to(dtype)
+
+    @property
+    def symmetries(self) -> frozenset[Symmetry]:
+        plane: frozenset[Symmetry] = frozenset({"flip", "transpose"})
+        return plane if self.dim == 2 else plane - {"transpose"}
+
+    def transformed(
+        self, stored: Tensor, symmetries: Collection[Symmetry], generator: torch.Generator
+    ) -> Tensor:
+        levels, types = stored.to(torch.int32).tensor_split([self.dim], dim=-1)
+        there, runs = types > 0, len(stored)
+        if "flip" in symmetries:
+            # Level k is at (k + 1/2) box / 65536, so its mirror image is a level again.
+            flipped = torch.cat([coins(runs, generator) for _ in range(self.dim)], dim=1)
+            mirrored = there & flipped.to(stored.device)[:, None, None]
+            levels = torch.where(mirrored, _LEVELS - 1 - levels, levels)
+        if "transpose" in symmetries:
+            swapped = coins(runs, generator).to(stored.device)[..., None, None]
+            levels = torch.where(swapped, levels.flip(-1), levels)
+        return torch.cat((levels, types), dim=-1).to(stored.dtype)
 
     def encode(self, positions: NDArray[Any], types: NDArray[Any]) -> NDArray[np.uint16]:
         """Brings particles into stored form.

@@ -3,11 +3,11 @@
 The latent cache follows from the weights: a stage that needs `z` or `z_next` finds the encodings
 of its frames by the encoder as it was when the stage began, and they stay valid until some stage
 has moved the encoder. Under TAMPL that is one sweep per epoch. Where an epoch sees a part of the
-frames, the next part begins with the first stage after the encoder has moved: under TAMPL one
-part serves a transition pass and the representation pass that follows, from one sweep. The state
-at the end of an epoch is the weights, the optimisers and the epoch's number; parts, batch order
-and noise are drawn from streams named by seed, epoch and stage, so a resumed run repeats an
-uninterrupted one.
+frames, or sees them moved by symmetries, the next part begins with the first stage after the
+encoder has moved: under TAMPL one part serves a transition pass and the representation pass that
+follows, from one sweep. The state at the end of an epoch is the weights, the optimisers and the
+epoch's number; parts, batch order and noise are drawn from streams named by seed, epoch and stage,
+so a resumed run repeats an uninterrupted one.
 """
 
 import time
@@ -29,6 +29,7 @@ from ...seeding import torch_generator
 from ..base import FIELDS, Batch, Latents, Stage, TrainingSpec, Turn
 from .latents import FrameEncoder, LatentScale, latent_scale
 from .stepper import Stepper, focus
+from .views import Views
 from .windows import Selection, refuse_long_windows, select, spans, steps_per_pass
 
 __all__ = ["DivergenceError", "EpochRecord", "Trainer"]
@@ -74,7 +75,8 @@ class Trainer:
         training: TrainingSpec,
     ) -> None:
         self.modules = modules
-        self.frames = frames
+        self._views = Views(frames, training)
+        self.frames = frames = self._views.frames
         self.training = training
         self.epoch = 0
         self.schedule = [turn.stages for turn in turns for _ in range(turn.epochs)]
@@ -150,7 +152,9 @@ class Trainer:
         return select(self.frames, self.training, 0 if whole else part)
 
     def _refresh(self, stage: Stage) -> None:
-        part = 0 if self.training.fraction == 1 else self._part(stage)
+        alike = self.training.fraction == 1 and not self.training.symmetries
+        part = 0 if alike else self._part(stage)
+        self._views.show(part)
         if self._cached == part or not stage.needs & {"z", "z_next"}:
             return
         if self._cache is None:
