@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tampl.report.grids import MISSING
+from tampl.report.grids import MISSING, score_text
 from tampl.report.names import name_of
 
 from .records import Record
@@ -27,8 +27,8 @@ def spread(summary: Record | None) -> str:
     if summary is None:
         return MISSING
     if summary["std"] is None:
-        return f"{summary['mean']:.4f}"
-    return f"{summary['mean']:.4f} ± {summary['std']:.4f}"
+        return score_text(summary["mean"])
+    return f"{score_text(summary['mean'])} ± {score_text(summary['std'])}"
 
 
 def counted(found: int, wanted: int) -> str:

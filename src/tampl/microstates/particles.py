@@ -82,15 +82,14 @@ class Particles(Kind):
         self, stored: Tensor, symmetries: Collection[Symmetry], generator: torch.Generator
     ) -> Tensor:
         levels, types = stored.to(torch.int32).tensor_split([self.dim], dim=-1)
-        there, runs = types > 0, len(stored)
+        there, draw = types > 0, (len(stored), generator, stored.device)
         if "flip" in symmetries:
             # Level k is at (k + 1/2) box / 65536, so its mirror image is a level again.
-            flipped = torch.cat([coins(runs, generator) for _ in range(self.dim)], dim=1)
-            mirrored = there & flipped.to(stored.device)[:, None, None]
+            flipped = torch.cat([coins(*draw) for _ in range(self.dim)], dim=1)
+            mirrored = there & flipped[:, None, None]
             levels = torch.where(mirrored, _LEVELS - 1 - levels, levels)
         if "transpose" in symmetries:
-            swapped = coins(runs, generator).to(stored.device)[..., None, None]
-            levels = torch.where(swapped, levels.flip(-1), levels)
+            levels = torch.where(coins(*draw)[..., None, None], levels.flip(-1), levels)
         return torch.cat((levels, types), dim=-1).to(stored.dtype)
 
     def encode(self, positions: NDArray[Any], types: NDArray[Any]) -> NDArray[np.uint16]:

@@ -21,9 +21,9 @@ __all__ = ["Symmetry", "coins", "move_sites"]
 Symmetry = Literal["shift", "flip", "transpose"]
 
 
-def coins(count: int, generator: torch.Generator) -> Tensor:
-    """Heads or tails, (count, 1)."""
-    return torch.randint(2, (count, 1), generator=generator).bool()
+def coins(count: int, generator: torch.Generator, device: torch.device) -> Tensor:
+    """Heads or tails, (count, 1), drawn where the generator is."""
+    return torch.randint(2, (count, 1), generator=generator).bool().to(device)
 
 
 def move_sites(
@@ -36,24 +36,28 @@ def move_sites(
         symmetries: What the motions are made of; `transpose` needs H = W.
         generator: Of the random motions, on the CPU.
     """
-    runs, frames, height, width = stored.shape
-    source = [_moved(runs, size, symmetries, generator) for size in (height, width)]
-    site = source[0][:, :, None] * width + source[1][:, None, :]
+    (runs, frames, height, width), device = stored.shape, stored.device
+    row, column = (_moved(runs, size, symmetries, generator, device) for size in (height, width))
+    site = row[:, :, None] * width + column[:, None, :]
     if "transpose" in symmetries:
-        site = torch.where(coins(runs, generator)[..., None], site.transpose(1, 2), site)
-    site = site.flatten(1).to(stored.device)
+        site = torch.where(coins(runs, generator, device)[..., None], site.transpose(1, 2), site)
     # Frames share the indices of their trajectory, which `expand` does not copy.
-    index = site[:, None].expand(runs, frames, height * width)
+    index = site.flatten(1)[:, None].expand(runs, frames, height * width)
     return stored.flatten(2).gather(2, index).view_as(stored)
 
 
 def _moved(
-    runs: int, size: int, symmetries: Collection[Symmetry], generator: torch.Generator
+    runs: int,
+    size: int,
+    symmetries: Collection[Symmetry],
+    generator: torch.Generator,
+    device: torch.device,
 ) -> Tensor:
     """From where each of the sites along an axis is taken, (n, size)."""
-    source = torch.arange(size).expand(runs, size)
+    source = torch.arange(size, device=device).expand(runs, size)
     if "flip" in symmetries:
-        source = torch.where(coins(runs, generator), size - 1 - source, source)
+        source = torch.where(coins(runs, generator, device), size - 1 - source, source)
     if "shift" in symmetries:
-        source = (source + torch.randint(size, (runs, 1), generator=generator)) % size
+        by = torch.randint(size, (runs, 1), generator=generator)
+        source = (source + by.to(device)) % size
     return source

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..evaluate.comparison import ANCHOR, Comparison
 from ..evaluate.statistics import Difference, Summary
-from .grids import MISSING, Column, Grid, Line, csv_text
+from .grids import MISSING, Column, Grid, Line, csv_text, score_text
 from .names import name_of
 
 __all__ = ["comparison_csv", "comparison_grid", "difference_grid", "failure_lines"]
@@ -118,24 +118,24 @@ def _baseline_cells(comparison: Comparison, key: str) -> tuple[str, ...]:
 
 
 def _metric_cells(metric: _Metric, wanted: int) -> tuple[str, str]:
-    above = MISSING if metric.excess is None else f"{metric.excess:.4f}"
+    above = MISSING if metric.excess is None else score_text(metric.excess)
     return _spread(metric.summary, wanted), above
 
 
 def _spread(summary: Summary | None, wanted: int) -> str:
     if summary is None:
         return MISSING
-    std = "" if summary.std is None else f" ± {summary.std:.4f}"
-    return f"{summary.mean:.4f}{std}{_count(summary.values, wanted)}"
+    std = "" if summary.std is None else f" ± {score_text(summary.std)}"
+    return f"{score_text(summary.mean)}{std}{_count(summary.values, wanted)}"
 
 
 def _apart(difference: Difference | None, wanted: int) -> tuple[str, str, str]:
     if difference is None:
         return MISSING, "", ""
-    mean = f"{difference.mean:+.4f}{_count(difference.values, wanted)}"
+    mean = f"{score_text(difference.mean, '+')}{_count(difference.values, wanted)}"
     if difference.low is None or difference.high is None:
         return mean, "", ""
-    interval = f"{difference.low:+.4f} to {difference.high:+.4f}"
+    interval = f"{score_text(difference.low, '+')} to {score_text(difference.high, '+')}"
     return mean, interval, "" if difference.verdict is None else difference.verdict.value
 
 

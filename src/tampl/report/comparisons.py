@@ -16,7 +16,7 @@ from .comparison_tables import (
     difference_grid,
     failure_lines,
 )
-from .grids import Grid
+from .grids import Grid, score_text
 from .names import name_of
 from .page import Report, write_page
 from .runs import (
@@ -182,7 +182,7 @@ def _summary(comparison: Comparison) -> str:
 def _numbers(comparison: Comparison) -> dict[str, str]:
     others = [method for method in _ranking(comparison) if method != ANCHOR]
     shown = [key for key in (ANCHOR, *others[:1], "floor") if key in comparison.scores]
-    return {f"{name_of(key)}, RMSE": f"{comparison.scores[key].rmse.mean:.4f}" for key in shown}
+    return {f"{name_of(key)}, RMSE": score_text(comparison.scores[key].rmse.mean) for key in shown}
 
 
 def _compared_recipe(comparison: Comparison, recipe: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["MISSING", "Column", "Grid", "Line", "csv_text", "latex_text"]
+__all__ = ["MISSING", "Column", "Grid", "Line", "csv_text", "latex_text", "score_text"]
 
 MISSING = "N/A"
 _LATEX_SPECIAL = str.maketrans(
@@ -77,6 +77,16 @@ class Grid:
             texts.append(_latex_cells(line.cells))
             before = line
         return "\n".join([*texts, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def score_text(value: float, sign: str = "") -> str:
+    """A score with four decimals; by its power of ten where a rollout ran away.
+
+    Example:
+        >>> score_text(0.10561), score_text(0.02, sign="+"), score_text(1.5e32)
+        ('0.1056', '+0.0200', '1.5e+32')
+    """
+    return f"{value:{sign}.4f}" if abs(value) < 1000 else f"{value:{sign}.1e}"
 
 
 def csv_text(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:

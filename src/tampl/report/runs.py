@@ -11,6 +11,7 @@ from ..evaluate.claims import Peaks
 from ..evaluate.health import find_collapse
 from ..evaluate.metrics import Score
 from ..records import strict_json
+from .grids import score_text
 from .names import name_of
 from .page import Report, write_page
 from .tables import ScoreTable, score_csv, score_grid
@@ -201,11 +202,11 @@ def _figures(run: RunRecord, folder: Path) -> dict[str, bytes]:
 def _numbers(table: ScoreTable) -> dict[str, str]:
     """The few numbers to see first: the first run's score and the floor's."""
     name, own = next(iter(table.runs.items()))
-    numbers = {f"{name_of(name)}, RMSE": f"{own.rmse:.4f}"}
+    numbers = {f"{name_of(name)}, RMSE": score_text(own.rmse)}
     if "floor" in table.baselines:
-        numbers[f"{name_of('floor')}, RMSE"] = f"{table.baselines['floor'].rmse:.4f}"
+        numbers[f"{name_of('floor')}, RMSE"] = score_text(table.baselines["floor"].rmse)
     if own.mmd is not None:
-        numbers[f"{name_of(name)}, MMD²"] = f"{own.mmd:.4f}"
+        numbers[f"{name_of(name)}, MMD²"] = score_text(own.mmd)
     return numbers
 
 

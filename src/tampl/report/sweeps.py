@@ -7,7 +7,7 @@ from typing import Any
 from ..evaluate.statistics import Summary
 from ..evaluate.sweeps import Sweep, SweepRow
 from ..records import strict_json
-from .grids import MISSING, Column, Grid, Line
+from .grids import MISSING, Column, Grid, Line, score_text
 from .names import name_of
 from .runs import save_figures, write_texts
 
@@ -66,8 +66,8 @@ def _cells(sweep: Sweep, row: SweepRow) -> tuple[str, ...]:
 def _spread(summary: Summary | None) -> str:
     if summary is None:
         return MISSING
-    std = "" if summary.std is None else f" ± {summary.std:.4f}"
-    return f"{summary.mean:.4f}{std}"
+    std = "" if summary.std is None else f" ± {score_text(summary.std)}"
+    return f"{score_text(summary.mean)}{std}"
 
 
 def _remarks(sweep: Sweep) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..evaluate.comparison import order_baselines
 from ..evaluate.excess import excess
 from ..evaluate.metrics import Score
-from .grids import MISSING, Column, Grid, Line, csv_text
+from .grids import MISSING, Column, Grid, Line, csv_text, score_text
 from .names import name_of
 
 __all__ = ["Row", "ScoreTable", "rows", "score_csv", "score_grid"]
@@ -84,7 +84,7 @@ def _line(row: Row) -> Line:
     # The floor has no excess by definition, which is not the same as one that cannot be had.
     missing = ("", "", MISSING, "") if row.key == "floor" else (MISSING,) * 4
     numbers = (
-        gap if value is None else f"{value:.4f}"
+        gap if value is None else score_text(value)
         for value, gap in zip(row.values, missing, strict=True)
     )
     cells = (name_of(row.key), *numbers)
