@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pages import readme, sirs_claims, sirs_column, sirs_studies, small_lattice
+from pages import laptops, readme, sirs_claims, sirs_column, sirs_studies, small_lattice
 from pages.records import Records, Section, join
 
 MARKS = ("<!-- results:begin -->\n", "<!-- results:end -->")
@@ -22,6 +22,7 @@ PAGES: Mapping[str, Sequence[Section]] = {
         *sirs_studies.STUDIES,
         *sirs_column.RUNS,
         *small_lattice.SECTIONS,
+        *laptops.SECTIONS,
     ),
 }
 
@@ -38,11 +39,13 @@ def write(root: Path) -> None:
     """Writes the pages of a tree, and its figures where there are kept runs."""
     for page in PAGES:
         (root / page).write_text(rendered(root, page))
-    records = Records(root / "results")
-    if records.has("sirs"):
-        from pages.figures import draw_sirs
+    from pages.figures import draw_comparison, draw_sirs
 
-        draw_sirs(records, root / "docs" / "images")
+    records, images = Records(root / "results"), root / "docs" / "images"
+    if records.has("sirs"):
+        draw_sirs(records, images)
+    for recipe in filter(records.has, laptops.TITLES):
+        draw_comparison(records.runs(recipe), images / f"{recipe}-comparison.png")
 
 
 def main() -> int:

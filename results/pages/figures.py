@@ -1,4 +1,4 @@
-"""The figures of the pages, drawn from the kept runs of `results/sirs`."""
+"""The figures of the pages, drawn from kept runs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,9 @@ from tampl.errors import InputError
 from tampl.evaluate.snapshots import Snapshots, take_snapshots
 from tampl.report import figures
 from tampl.report.comparisons import shown_case
+from tampl.report.names import in_reading_order
 from tampl.report.runs import RunRecord, shown_labels
+from tampl.systems import System
 
 from .records import Records
 from .sirs_claims import SCALES
@@ -47,6 +49,20 @@ def draw_sirs(records: Records, images: Path) -> list[Path]:
     return list(paths.values())
 
 
+def draw_comparison(runs: Sequence[RunRecord], path: Path) -> None:
+    """Writes the comparison of runs, one of each method, on one test microstate."""
+    shown = {run.method: run for run in runs}
+    first = shown["tampl"]
+    case = shown_case(first.cases)
+    figure = figures.comparison(
+        {method: shown[method].cases for method in in_reading_order(shown)},
+        take_snapshots(case, _system(first)),
+        index=case.index,
+        kind=first.kind,
+    )
+    path.write_bytes(figures.png_bytes(figure))
+
+
 def _runs(records: Records, method: str) -> list[RunRecord]:
     """The runs of a method, the shown seed first."""
     own = [run for run in records.sirs_runs if run.method == method]
@@ -55,7 +71,11 @@ def _runs(records: Records, method: str) -> list[RunRecord]:
 
 def _strips(run: RunRecord, labels: Sequence[str]) -> dict[str, Snapshots]:
     """One simulated trajectory from the first microstate of each label."""
-    settings = dict(run.recipe["system"])
-    system = resolve_system(settings.pop("name"), settings)
+    system = _system(run)
     first = {case.label: case for case in reversed(run.cases.cases)}
     return {label: take_snapshots(first[label], system) for label in labels}
+
+
+def _system(run: RunRecord) -> System:
+    settings = dict(run.recipe["system"])
+    return resolve_system(settings.pop("name"), settings)

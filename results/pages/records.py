@@ -19,6 +19,8 @@ PENDING = frozenset(
     {
         "sirs",
         "plan.json",
+        "mixing-mini",
+        "compare-mixing-mini-cpu.json",
         "sweep-sirs-jld.json",
         "sweep-sirs-latent_dim.json",
         "tuning-sirs.json",
@@ -43,10 +45,14 @@ class Records:
         """A record that is one file."""
         return json.loads((self.folder / name).read_text())
 
+    def runs(self, name: str) -> list[RunRecord]:
+        """The kept runs of a recipe."""
+        return load_runs(self.folder / name)
+
     @cached_property
     def sirs_runs(self) -> list[RunRecord]:
         """The kept runs of `recipes/sirs.toml`."""
-        return load_runs(self.folder / "sirs")
+        return self.runs("sirs")
 
     @cached_property
     def sirs(self) -> Comparison:
