@@ -250,6 +250,14 @@ def test_a_model_that_lacks_a_part_is_refused_before_data_are_made(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_symmetries_that_do_not_hold_are_refused_before_data_are_made(tmp_path):
+    mixing = read_recipe(TINY.with_name("tiny_mixing.toml"))
+    bad = mixing.with_value("training.symmetries", ["shift"])
+    with pytest.raises(InputError, match=r"`training\.symmetries` has 'shift'"):
+        compare(bad, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_data_of_another_system_are_refused(recipe, compared, tmp_path):
     other = recipe.with_value("system.beta", 9.0)
     with pytest.raises(InputError, match="beta"):

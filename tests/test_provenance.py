@@ -6,11 +6,25 @@ import sys
 from pathlib import Path
 
 import numpy
+import pytest
 import torch
 
 import tampl.provenance
 from tampl import __version__
 from tampl.provenance import provenance
+
+
+@pytest.fixture(autouse=True)
+def ask_git_anew():
+    tampl.provenance._commit.cache_clear()
+    yield
+    tampl.provenance._commit.cache_clear()
+
+
+def test_git_is_asked_once(monkeypatch):
+    first = provenance()["commit"]
+    monkeypatch.setattr(subprocess, "run", None)
+    assert provenance()["commit"] == first
 
 
 def test_it_is_plain_data_about_this_process(monkeypatch):

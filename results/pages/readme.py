@@ -32,7 +32,8 @@ def write_runs_so_far(records: Records) -> str:
     mini, full = records.load("compare-sirs-mini.json"), records.load("compare-sirs-40.json")
     return f"""\
 {describe_scores(mini)} right the runs on the paper's 100 x 100 lattice that are done, \
-{full["settings"]["epochs"]} epochs, with settings that are not final. Trained on {machine(full)}.
+{full["settings"]["epochs"]} epochs, with settings that are not final. {full["settings"]["note"]} \
+Trained on {machine(full)}.
 
 {scores_table(mini, full, with_paper=False)}
 """

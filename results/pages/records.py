@@ -23,7 +23,6 @@ PENDING = frozenset(
         "compare-mixing-mini-cpu.json",
         "sweep-sirs-jld.json",
         "sweep-sirs-latent_dim.json",
-        "tuning-sirs.json",
         "forecast_cost-h200.json",
         "forecast_cost-cpu.json",
     }

@@ -6,6 +6,7 @@ from statistics import mean
 from tampl.evaluate.comparison import ANCHOR, Comparison
 from tampl.evaluate.statistics import Verdict
 from tampl.report.comparison_tables import comparison_grid, difference_grid
+from tampl.report.grids import score_text
 from tampl.report.names import name_of
 from tampl.report.runs import RunRecord, training_seconds
 
@@ -19,6 +20,9 @@ VERDICTS = {
     Verdict.BETTER: "better",
     None: "one seed, no interval",
 }
+
+EARLIER = ("compare-sirs-40.json", "compare-sirs-48.json", "sirs-tampl-42.json")
+"""Comparisons and a run with other settings, the latest first."""
 
 
 def write_column(records: Records) -> str:
@@ -147,9 +151,7 @@ def describe_earlier(records: Records) -> str:
     """What was run with earlier settings of the recipe."""
     latest, before, first = (records.load(name) for name in EARLIER)
     return (
-        f"{_describe_comparison(latest)}; the rate of the transition, "
-        f"{latest['settings']['transition_learning_rate']}, had been chosen on TAMPL's validation "
-        f"data, and rollouts of other methods ran away with it: `results/{EARLIER[0]}`. "
+        f"{_describe_comparison(latest)}: `results/{EARLIER[0]}`. {latest['settings']['note']} "
         f"{_describe_comparison(before)}: `results/{EARLIER[1]}`. Before that, one run of "
         f"{first['epochs']} epochs with a velocity network of 4 x 512, five equal steps and rates "
         f"of 2e-3: TAMPL {first['scores']['tampl']['rmse']:.4f}, MMD² "
@@ -161,7 +163,7 @@ def describe_earlier(records: Records) -> str:
 def _describe_comparison(record: Record) -> str:
     settings, scores = record["settings"], record["scores"]
     parts = [
-        f"{name_of(key)} {scores[key]['rmse']['mean']:.4g} "
+        f"{name_of(key)} {score_text(scores[key]['rmse']['mean'])} "
         f"(seed{'s' * (len(scores[key]['seeds']) > 1)} {listed(scores[key]['seeds'])})"
         for key in record["methods"]
         if key in scores
@@ -173,7 +175,6 @@ def _describe_comparison(record: Record) -> str:
     )
 
 
-EARLIER = ("compare-sirs-40.json", "compare-sirs-48.json", "sirs-tampl-42.json")
 COLUMN = (
     Section(write_runs_so_far, EARLIER, until="sirs"),
     Section(write_column, ("sirs",)),

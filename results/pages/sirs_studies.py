@@ -32,7 +32,8 @@ def write_tuning(records: Records) -> str:
 ### Weights of the penalties
 
 On validation data with seed {tuning["seed"]} and {tuning["epochs"]} epochs, on \
-{machine(tuning)}; in bold the lowest error. `results/tuning-sirs.json`.
+{machine(tuning)}, otherwise as the record says; in bold the lowest error. VICReg's covariance \
+weight is a 25th of its variance weight. `results/tuning-sirs.json`.
 
 {tuning_table(tuning)}
 """
@@ -87,10 +88,11 @@ def write_trials(records: Records) -> str:
     return f"""\
 ### What was tried
 
-On validation data only, seed {accuracy["seed"]}, on {machine(accuracy)}: the validation RMSE \
-that chooses checkpoints, which keeps the noise of single runs, and the RMSE against ensembles \
-from {accuracy["references"].partition(";")[0]}, with the spread of I over the true one in \
-brackets. Graded steps shorten towards the end. Begins from {accuracy["base"]["transition"]}, \
+On validation data only, seed {accuracy["seed"]} where nothing else is said, on \
+{machine(accuracy)}: the validation RMSE that chooses checkpoints, which keeps the noise of \
+single runs, and the RMSE against ensembles from \
+{accuracy["references"].partition(";")[0]}, with the spread of I over the true one in brackets. \
+Graded steps shorten towards the end. Begins from {accuracy["base"]["transition"]}, \
 batch {accuracy["base"]["batch_size"]}. `results/accuracy.json`.
 
 {accuracy_table(accuracy)}

@@ -42,8 +42,9 @@ def interval(difference: Record | None) -> str:
         return MISSING
     low, high = difference["low"], difference["high"]
     if low is None:
-        return f"{difference['mean']:+.4f}"
-    return f"{difference['mean']:+.4f} ({low:+.4f} to {high:+.4f}), {difference['verdict']}"
+        return score_text(difference["mean"], "+")
+    mean, low, high = (score_text(value, "+") for value in (difference["mean"], low, high))
+    return f"{mean} ({low} to {high}), {difference['verdict']}"
 
 
 def machine(record: Record) -> str:

@@ -23,6 +23,7 @@ from .evaluate.suite import refuse_other_system
 from .ledger import Entry, read_entry, write_ledger
 from .methods import DivergenceError
 from .methods.engine.run import RunFolder
+from .methods.engine.views import refuse_other_symmetries
 from .pipeline import (
     evaluate_run,
     is_evaluated,
@@ -72,7 +73,9 @@ class RunPlan:
         return self.entry.state in ("trained", "done")
 
     def refuse_unbuildable(self) -> None:
-        """Refuses a model that lacks what the method is built from."""
+        """Refuses a model that lacks what the method is built from, and unknown symmetries."""
+        kind = self.recipe.system.description.microstate
+        refuse_other_symmetries(kind, self.recipe.training)
         with ambient_seed(self.seed, "weights"):
             self.recipe.method(self.method).modules(
                 self.recipe.model, self.recipe.system.description

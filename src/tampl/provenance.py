@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 import sys
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -50,10 +51,12 @@ def _cpu() -> str:
     return next((line.split(":")[1].strip() for line in lines if "model name" in line), "unknown")
 
 
+@cache
 def _commit() -> str | None:
     """The commit of the source tree, marked where it has changes; None outside a checkout.
 
-    A copy of the tree without its history can be told its commit by the variable TAMPL_COMMIT.
+    Asked once, since what runs is the code as it was loaded, whatever is committed meanwhile. A
+    copy of the tree without its history can be told its commit by the variable TAMPL_COMMIT.
     """
     if told := os.environ.get("TAMPL_COMMIT"):
         return told

@@ -92,5 +92,21 @@ def test_motions_follow_the_generator():
     assert np.array_equal(first, again) and not np.array_equal(first, other)
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Lattice(height=3, width=3, states=9),
+        Image(height=3, width=3),
+        Particles(count=3, types=2, box=1.0),
+        Chain(beads=3, height=4, width=4),
+        Vector(size=3),
+    ],
+    ids=lambda kind: kind.kind,
+)
+def test_without_symmetries_nothing_moves(kind):
+    stored = np.random.default_rng(0).integers(0, 3, (5, 2, *kind.shape)).astype(kind.dtype)
+    assert np.array_equal(moved(kind, stored, []), stored)
+
+
 def test_vectors_have_none():
     assert not Vector(size=3).symmetries

@@ -2,7 +2,8 @@
 
 Frames of all trajectories lie one after another; a *pair* is the index t of a frame whose
 successor t + 1 belongs to the same trajectory. A batch of indices becomes network input on the
-device, so the stored form (a byte per site) is all that is ever resident.
+device, so the stored form (a byte per site) is all that is ever resident; a training with
+symmetries keeps it twice.
 """
 
 from dataclasses import dataclass

@@ -61,8 +61,8 @@ class TrainingSpec(Record):
         batch_size: Pairs in a batch.
         window: Frames in a window; batches are made of windows, of one pair each by default.
         fraction: Share of the windows that an epoch sees.
-        symmetries: Motions of trajectories that the system's laws allow; each part of the training
-            sees every trajectory by another one.
+        symmetries: Motions that the system's laws and observables allow; every trajectory is moved
+            anew in each part of the training.
         representation: Optimiser of stages that move the encoder.
         transition: Optimiser of stages on a frozen representation.
         validate_every: Epochs between validations, in the second half of the training.

@@ -60,16 +60,7 @@ class Microstate(Protocol):
 
 
 class Kind(Record):
-    """The base of all kinds: a record whose shape can be checked, without symmetries."""
-
-    @property
-    def symmetries(self) -> frozenset[Symmetry]:
-        return frozenset()
-
-    def transformed(
-        self, stored: Tensor, symmetries: Collection[Symmetry], generator: torch.Generator
-    ) -> Tensor:
-        return stored
+    """The base of all kinds: a record whose shape can be checked."""
 
     def _check_shape(self, stored: NDArray[Any], shape: tuple[int, ...], name: str) -> None:
         if stored.shape[-len(shape) :] != shape:

@@ -76,6 +76,8 @@ class Chain(Kind):
     def transformed(
         self, stored: Tensor, symmetries: Collection[Symmetry], generator: torch.Generator
     ) -> Tensor:
+        if "flip" not in symmetries:
+            return stored
         signs = 1 - 2 * torch.randint(2, (len(stored), 1, 1, 3), generator=generator)
         return stored * signs.to(stored)
 

@@ -1,7 +1,8 @@
 """Symmetries that a system may have, as random motions of whole trajectories.
 
 A trajectory moved by a symmetry of the dynamics is as good a trajectory as the one simulated, and
-its macrostates are the same. Which of these hold for a system is physics: a recipe says so.
+where the observables do not change under it, its macrostates are the same. Which of these hold for
+a system is physics: a recipe says so.
 
     shift       by whole sites along each axis of a periodic lattice
     flip        mirror images along each axis
@@ -22,7 +23,7 @@ Symmetry = Literal["shift", "flip", "transpose"]
 
 
 def coins(count: int, generator: torch.Generator, device: torch.device) -> Tensor:
-    """Heads or tails, (count, 1), drawn where the generator is."""
+    """Heads or tails, (count, 1), drawn by a generator on the CPU."""
     return torch.randint(2, (count, 1), generator=generator).bool().to(device)
 
 

@@ -1,5 +1,6 @@
 """Plain vectors."""
 
+from collections.abc import Collection
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from ..errors import InputError
 from .base import Kind
+from .symmetries import Symmetry
 
 __all__ = ["Vector"]
 
@@ -39,3 +41,12 @@ class Vector(Kind):
 
     def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
         return stored.to(dtype)
+
+    @property
+    def symmetries(self) -> frozenset[Symmetry]:
+        return frozenset()
+
+    def transformed(
+        self, stored: Tensor, symmetries: Collection[Symmetry], generator: torch.Generator
+    ) -> Tensor:
+        return stored

@@ -88,7 +88,7 @@ class FlowTransition(Transition):
         steps: Number of solver steps for one transition.
         grading: How strongly these steps shorten towards the end, see `tampl.flow.solver`.
         draws: How many draws of (s, epsilon) the loss takes for each pair. Beside an encoder they
-            cost little, and they are what makes the loss noisy.
+            cost little.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class FlowTransition(Transition):
     def draw(self, count: int, generator: torch.Generator) -> Noise:
         dtype, device = next(self.parameters()).dtype, generator.device
         u = torch.rand((self.draws, count, 1), generator=generator, dtype=dtype, device=device)
-        # One draw of s in each of as many equal parts of [0, 1): uniform, and less noisy.
+        # One draw of s in each of as many equal parts of [0, 1]: uniform, and less noisy.
         part = torch.arange(self.draws, dtype=dtype, device=device)[:, None, None]
         shape = (self.draws * count, self.noise_dim)
         return {

@@ -62,8 +62,16 @@ class _CircularPad(torch.autograd.Function):
         return inner
 
 
+SILU_GAIN = 1.68
+"""1 / sqrt(E[silu(x)^2]) for a standard normal x: what keeps the size of activations."""
+
+
 class LatticeEncoder(nn.Module):
     """Stride-2 circular convolutions, mean over sites, MLP: (B, C, H, W) to (B, outputs).
+
+    After k convolutions a site has seen 2^(k + 1) - 1 sites across: patterns further apart than
+    that look alike. Torch's initial weights shrink activations by some three times a layer, and
+    five layers of them hardly learn; ours keep the size.
 
     Arguments:
         channels: Number of input channels, one per state of a site.
@@ -86,7 +94,10 @@ class LatticeEncoder(nn.Module):
         self.dtype = dtype
         layers: list[nn.Module] = []
         for width, next_width in pairwise([channels, *widths]):
-            layers += [CircularConv2d(width, next_width, stride=2), nn.SiLU()]
+            convolution = CircularConv2d(width, next_width, stride=2)
+            nn.init.normal_(convolution.weight, std=SILU_GAIN / (9 * width) ** 0.5)
+            nn.init.zeros_(convolution.get_parameter("bias"))
+            layers += [convolution, nn.SiLU()]
         self.convolutions = nn.Sequential(*layers)
         self.head = MLP(widths[-1], outputs, hidden=hidden)
 

@@ -3,11 +3,11 @@
 The latent cache follows from the weights: a stage that needs `z` or `z_next` finds the encodings
 of its frames by the encoder as it was when the stage began, and they stay valid until some stage
 has moved the encoder. Under TAMPL that is one sweep per epoch. Where an epoch sees a part of the
-frames, or sees them moved by symmetries, the next part begins with the first stage after the
-encoder has moved: under TAMPL one part serves a transition pass and the representation pass that
-follows, from one sweep. The state at the end of an epoch is the weights, the optimisers and the
-epoch's number; parts, batch order and noise are drawn from streams named by seed, epoch and stage,
-so a resumed run repeats an uninterrupted one.
+frames, or sees them moved by symmetries, a new part begins with each epoch, or within it after the
+stage that moves the encoder: under TAMPL one part serves a transition pass and the representation
+pass that follows, from one sweep. The state at the end of an epoch is the weights, the optimisers
+and the epoch's number; parts, batch order and noise are drawn from streams named by seed, epoch
+and stage, so a resumed run repeats an uninterrupted one.
 """
 
 import time

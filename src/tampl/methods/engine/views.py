@@ -8,13 +8,14 @@ from dataclasses import replace
 
 from ...data.frames import Frames
 from ...errors import InputError
+from ...microstates import Microstate
 from ...seeding import torch_generator
 from ..base import TrainingSpec
 
-__all__ = ["Views"]
+__all__ = ["Views", "refuse_other_symmetries"]
 
 _AT_ONCE = 256
-"""Trajectories that are moved in one go, which bounds the memory for it."""
+"""Trajectories that are moved in one go, which bounds the memory; the motions depend on it."""
 
 
 class Views:
@@ -29,7 +30,7 @@ class Views:
     """
 
     def __init__(self, frames: Frames, training: TrainingSpec) -> None:
-        _refuse_other_symmetries(frames, training)
+        refuse_other_symmetries(frames.microstate, training)
         self._training = training
         self._simulated = frames
         self._shown: int | None = None
@@ -50,8 +51,9 @@ class Views:
         self._shown = part
 
 
-def _refuse_other_symmetries(frames: Frames, training: TrainingSpec) -> None:
-    known = frames.microstate.symmetries
+def refuse_other_symmetries(kind: Microstate, training: TrainingSpec) -> None:
+    """Refuses symmetries that microstates of a kind do not have."""
+    known = kind.symmetries
     for name in training.symmetries:
         if name not in known:
             raise InputError(
