@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tampl.config import Recipe, read_recipe
+from tampl.errors import InputError
 from tampl.pipeline import simulate
 from tampl.provenance import provenance
 
@@ -64,7 +65,10 @@ def main() -> None:
     parser.add_argument("--members", type=int, help="runs of a test state, if not the recipe's")
     parser.add_argument("--json", action="store_true", help="print JSON instead of one line")
     arguments = parser.parse_args()
-    result = benchmark(arguments.recipe, arguments.device, arguments.members)
+    try:
+        result = benchmark(arguments.recipe, arguments.device, arguments.members)
+    except InputError as error:
+        parser.error(str(error))
     if arguments.json:
         print(json.dumps(result, indent=2))
         return

@@ -2,8 +2,8 @@
 
     python results/mixing_devices.py
 
-About a minute on one H200 and 16 cores; `--device cpu` compares the CPU with itself. From one
-initial microstate of each family,
+Estimated at a minute on one H200 and 16 cores; `--device cpu` compares the CPU with itself. From
+one initial microstate of each family,
 
 - `first_steps`: the largest difference in 50 steps from the same velocities, and for scale that of
   the CPU from positions `moved` by up to half of float32's spacing below the edge of the box;
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tampl.config import read_recipe
+from tampl.errors import InputError
 from tampl.microstates import Particles
 from tampl.provenance import provenance
 from tampl.records import strict_json
@@ -151,9 +152,18 @@ def main() -> None:
     parser.add_argument("--recipe", type=Path, default=HERE.parent / "recipes" / "mixing.toml")
     parser.add_argument("--record", type=Path, default=HERE / "mixing_devices.json")
     a = parser.parse_args()
+    try:
+        record = measure(a)
+    except InputError as error:
+        parser.error(str(error))
+    a.record.write_text(strict_json(record, indent=1) + "\n")
+
+
+def measure(a: argparse.Namespace) -> dict[str, Any]:
+    """All comparisons, with the settings of the command line."""
     start, system = perf_counter(), read_recipe(a.recipe).system
     if not isinstance(system, Mixing) or min(a.members, a.reference_members) < 2:
-        parser.error("the recipe must be of mixing, and the members of each device at least 2")
+        raise InputError("the recipe must be of mixing, the members of each device at least 2")
     systems = {"cpu": system, "device": system.on(a.device)}
     members = {"cpu": a.reference_members, "device": a.members}
     generators = [numpy_generator(0, "devices", i) for i in range(len(system.patterns))]
@@ -167,7 +177,7 @@ def main() -> None:
         run_ensembles(on, initial, members=members[name], name=name)[:, :, frames]
         for name, on in systems.items()
     ]
-    record = {
+    return {
         "recipe": a.recipe.name,
         "kernels": {name: on.kernel for name, on in systems.items()},
         "microstates": [state.label for state in states],
@@ -177,7 +187,6 @@ def main() -> None:
         "seconds": round(perf_counter() - start, 1),
         "provenance": provenance(a.device),
     }
-    a.record.write_text(strict_json(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -44,7 +44,8 @@ def describe_scores(mini: Record) -> str:
     return (
         f"Lattice SIRS: RMSE of the forecast mean and squared MMD of the marginals, on "
         f"standardised observables, mean and sample standard deviation over training seeds. Left "
-        f"all methods on the demo's 32 x 32 lattice, {len(mini['seeds'])} seeds;"
+        f"all methods on the demo's 32 x 32 lattice, {len(mini['seeds'])} seeds, at commit "
+        f"{mini['provenance']['commit'][:7]};"
     )
 
 

@@ -19,7 +19,8 @@ Differences paired by seed, with the 95 % interval of Student's t:
 
 {paired_table(mini)}
 
-All nine methods with seed {cpu["seeds"][0]} on two cores ({machine(cpu)}) took \
+{len(cpu["methods"])} methods with seed {cpu["seeds"][0]} on \
+{cpu["provenance"]["cores"]} cores ({machine(cpu)}) took \
 {cpu["seconds"] / 60:.0f} minutes, simulation and evaluation included: TAMPL \
 {cpu["scores"]["tampl"]["rmse"]["mean"]:.4f}, JLD {cpu["scores"]["jld"]["rmse"]["mean"]:.4f}. \
 `results/compare-sirs-mini-cpu.json`.

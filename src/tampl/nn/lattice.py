@@ -70,8 +70,8 @@ class LatticeEncoder(nn.Module):
     """Stride-2 circular convolutions, mean over sites, MLP: (B, C, H, W) to (B, outputs).
 
     After k convolutions a site has seen 2^(k + 1) - 1 sites across: patterns further apart than
-    that look alike. Torch's initial weights shrink activations by some three times a layer, and
-    five layers of them hardly learn; ours keep the size.
+    that look alike. Torch's initial weights make activations several times smaller in each layer;
+    ours keep their size, however many layers there are.
 
     Arguments:
         channels: Number of input channels, one per state of a site.
