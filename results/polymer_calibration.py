@@ -37,7 +37,7 @@ from tampl.systems.kernels.rods import Motion
 from tampl.systems.regimes import NAMES, PATH, load_regimes, save_regimes
 
 HERE = Path(__file__).parent
-FLOWS = (1.20e-3, 1.22e-3, 1.24e-3, 1.26e-3, 1.28e-3)
+FLOWS = (1.20e-3, 1.24e-3, 1.28e-3)
 STEPS, STEPS_INTERVAL = (2e-3, 1e-3, 5e-4), 20.0
 
 
