@@ -54,19 +54,20 @@ def run_kernel(
     every: int,
     frames: int,
 ) -> tuple[NDArray[np.float64], dict[str, float]]:
-    """Extensions (n, F), NaN after a step that failed, and how well the rods were kept."""
+    """Extensions (n, F), NaN after a chain stopped, and how well the rods were kept."""
     if device == "cuda":
         from tampl.systems.kernels_cuda.rods import run_chains
     else:
         from tampl.systems.kernels.rods import run_chains
     out = np.empty((len(rods), frames, rods.shape[1] + 1, 3), np.float32)
     rods, start = rods.copy(), perf_counter()
-    done = run_chains(rods, seeds, motion, every, out)
+    counts = run_chains(rods, seeds, motion, every, out)
     seconds = perf_counter() - start
     kept = {
-        "chain_steps": int(done.sum()),
-        "million_chain_steps_per_second": done.sum() / seconds / 1e6,
-        "failed_chains": int((done < every * (frames - 1)).sum()),
+        "chain_steps": int(counts.done.sum()),
+        "million_chain_steps_per_second": counts.done.sum() / seconds / 1e6,
+        "failed_chains": int((counts.done < every * (frames - 1)).sum()),
+        "refused_steps": int(counts.refused.sum()),
         "rod_error": float(np.abs(np.linalg.norm(rods, axis=-1) - 1).max()),
     }
     return extension(out), kept

@@ -19,8 +19,6 @@ PENDING = frozenset(
     {
         "sirs",
         "plan.json",
-        "mixing-mini",
-        "compare-mixing-mini-cpu.json",
         "sweep-sirs-jld.json",
         "sweep-sirs-latent_dim.json",
         "forecast_cost-h200.json",

@@ -109,6 +109,7 @@ def test_every_part_runs_and_adds_to_the_record(script, unfolding, tmp_path, mon
     found = json.loads(record.read_text())
     assert found.keys() == {*script.PARTS, "provenance"}
     assert found["flow"]["stretched"]["1.5"]["failed_chains"] == 0
+    assert found["flow"]["stretched"]["1.5"]["refused_steps"] == 0
     assert found["flow"]["stretched"]["1.0"]["mean"] < found["flow"]["stretched"]["1.5"]["mean"]
     assert np.load(regimes).shape == (3, 8, 3)
     assert found["regimes"]["chosen"]["fast"]["initial_extension"] == pytest.approx(4.5, abs=1)

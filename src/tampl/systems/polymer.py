@@ -24,7 +24,7 @@ from .base import Description, InitialState, Observable, Runs, check_words, whol
 from .devices import Device, DeviceSystem, gpu
 from .extension import extension
 from .kernels.coils import sample_coils
-from .kernels.rods import Motion, place_beads, require_done, run_chains
+from .kernels.rods import Motion, StepCounts, check_steps, place_beads, run_chains
 from .regimes import BEADS, NAMES, load_regimes
 from .threads import map_threads
 
@@ -36,8 +36,8 @@ Run = Callable[..., None]
 _SLACK = 1e-3
 
 
-def _checked(run: Callable[..., NDArray[np.int64]]) -> Run:
-    """A kernel that raises `InputError` where a chain could not be followed to the end."""
+def _checked(run: Callable[..., StepCounts]) -> Run:
+    """A kernel that raises `InputError` where steps could not be solved, see `check_steps`."""
 
     def complete(
         rods: NDArray[np.float64],
@@ -46,7 +46,7 @@ def _checked(run: Callable[..., NDArray[np.int64]]) -> Run:
         every: int,
         out: NDArray[np.float32],
     ) -> None:
-        require_done(run(rods, words, motion, every, out), every * (out.shape[1] - 1), motion.dt)
+        check_steps(run(rods, words, motion, every, out), every * (out.shape[1] - 1), motion.dt)
 
     return complete
 
@@ -66,7 +66,7 @@ class Polymer(DeviceSystem):
     Arguments:
         beads: Number of beads.
         flow: Strength e of the flow.
-        dt: Time step.
+        dt: Time step; one that is too long is refused after the run, see `check_steps`.
         interval: Time between two frames, a multiple of `dt`.
         frames: Number of frames, the initial one included.
         height: Rows of the picture that networks see.

@@ -55,6 +55,16 @@ def step(rods, noise, motion):
     return constrain(rods, np.diff(beads + moves, axis=0))
 
 
+def leads_to(after, rods, noises, motion):
+    """Whether steps with these noises, one after the other, turn the rods into those after."""
+    try:
+        for noise in noises:
+            rods = step(rods, noise, motion)
+    except AssertionError:
+        return False
+    return np.abs(rods - after).max() < 1e-3
+
+
 def make_words(n, seed=0):
     return np.random.default_rng(seed).integers(1, 2**63, (n, 4)).astype(np.uint64)
 

@@ -6,6 +6,7 @@ from rods_twin import (
     assert_mean,
     centred,
     gram,
+    leads_to,
     make_words,
     random_rods,
     rigid_rods,
@@ -17,14 +18,22 @@ from tampl.errors import InputError
 from tampl.systems.kernels.coils import sample_coils
 from tampl.systems.kernels.constraints import TOLERANCE
 from tampl.systems.kernels.random import draw_word
-from tampl.systems.kernels.rods import Motion, advance, require_done, run_chains
+from tampl.systems.kernels.rods import (
+    MOST_REFUSED,
+    PARTS,
+    Motion,
+    StepCounts,
+    advance,
+    check_steps,
+    run_chains,
+)
 
 
 def run(rods, motion, every, frames, seed=1):
     """Runs the chains to the end; frames (n, F, B, 3) and the rods in them, (n, F, R, 3)."""
     out = np.empty((len(rods), frames, rods.shape[1] + 1, 3))
-    done = run_chains(rods.copy(), make_words(len(rods), seed), motion, every, out)
-    require_done(done, every * (frames - 1), motion.dt)
+    counts = run_chains(rods.copy(), make_words(len(rods), seed), motion, every, out)
+    check_steps(counts, every * (frames - 1), motion.dt)
     return out, np.diff(out, axis=2)
 
 
@@ -40,7 +49,7 @@ def test_steps_equal_those_of_the_slow_twin(beads, excluded):
         noise = centred([draw_word(state) for _ in range(beads)])
         slow = step(slow, noise, motion)
     out = np.empty((1, 2, beads, 3))
-    assert run_chains(rods, words, motion, steps, out)[0] == steps
+    assert run_chains(rods, words, motion, steps, out) == ([steps], [0])
     np.testing.assert_allclose(rods[0], slow, atol=1e-4)
     np.testing.assert_allclose(out[0, 1], string(slow), atol=1e-4)
 
@@ -58,7 +67,7 @@ def test_centre_of_mass_diffuses_with_all_beads_friction():
     centres = np.empty((n, 3))
     for k in range(n):
         positions = np.ascontiguousarray(string(rods[k]).T)
-        assert advance(positions, words[k], Motion(0.0, dt, 1.0, False), steps) == steps
+        assert advance(positions, words[k], Motion(0.0, dt, 1.0, False), steps) == (steps, 0)
         centres[k] = positions.mean(axis=1)
     assert_mean(centres, 0)
     assert_mean(centres**2, 2 * steps * dt / beads)
@@ -146,16 +155,60 @@ def test_a_step_that_cannot_be_solved_stops_the_chain_and_is_reported():
     rods = sample_coils(make_words(4), 12)
     motion, every = Motion(0.0, 0.1), 10
     out = np.empty((4, 30, 12, 3))
-    done = run_chains(rods, make_words(4), motion, every, out)
+    counts = run_chains(rods, make_words(4), motion, every, out)
+    done = counts.done
     assert done.min() < 290
+    assert (counts.refused[done < 290] > 0).all()
     for chain, frames in enumerate(1 + done // every):
         assert np.isfinite(out[chain, :frames]).all()
         assert np.isnan(out[chain, frames:]).all()
     assert np.abs(np.linalg.norm(rods, axis=-1) - 1).max() < TOLERANCE
     first = np.flatnonzero(done < 290)[0]
     with pytest.raises(InputError, match=f"chain {first} after {done[first]} of 290 steps"):
-        require_done(done, 290, motion.dt)
-    require_done(np.full(3, 290), 290, motion.dt)
+        check_steps(counts, 290, motion.dt)
+
+
+REFUSING = Motion(flow=0.5, dt=0.02)
+
+
+def test_a_refused_step_is_taken_again_in_parts_with_new_noise():
+    rods, words, frames = sample_coils(make_words(1), 8), make_words(1, seed=1), 401
+    out = np.empty((1, frames, 8, 3))
+    counts = run_chains(rods, words.copy(), REFUSING, 1, out)
+    states, state, refused = np.diff(out[0], axis=1), words[0], 0
+    part = REFUSING._replace(dt=REFUSING.dt / PARTS)
+    draw = lambda: centred([draw_word(state) for _ in range(8)])
+    for before, after in zip(states, states[1:], strict=False):
+        if not leads_to(after, before, [draw()], REFUSING):
+            assert leads_to(after, before, [draw() for _ in range(PARTS)], part)
+            refused += 1
+    assert counts == ([frames - 1], [refused]) and refused > 0
+    assert np.abs(np.linalg.norm(states, axis=-1) - 1).max() < TOLERANCE
+    with pytest.raises(InputError, match=rf"{refused} of 400 steps were refused.*smaller `dt`$"):
+        check_steps(counts, frames - 1, REFUSING.dt)
+
+
+def test_the_centre_of_mass_diffuses_alike_where_steps_are_refused():
+    n, beads, dt, steps = 4000, 6, 0.02, 50
+    rods, words = random_rods(n, beads - 1), make_words(n)
+    centres, refused = np.empty((n, 3)), np.empty(n, int)
+    for k in range(n):
+        positions = np.ascontiguousarray(string(rods[k]).T)
+        done, refused[k] = advance(positions, words[k], Motion(0.0, dt, 1.0, False), steps)
+        assert done == steps
+        centres[k] = positions.mean(axis=1)
+    assert refused.sum() > n * steps / 1000
+    assert_mean(centres, 0)
+    assert_mean(centres**2, 2 * steps * dt / beads)
+
+
+def test_one_step_in_a_million_may_be_refused():
+    steps, most = 10**6, round(3e6 * MOST_REFUSED)
+    done = np.full(3, steps)
+    check_steps(StepCounts(done, np.array([most, 0, 0])), steps, 1e-3)
+    message = rf"^`dt` is 0.001; {most + 1} of 3000000 steps were refused"
+    with pytest.raises(InputError, match=message):
+        check_steps(StepCounts(done, np.array([most, 1, 0])), steps, 1e-3)
 
 
 def test_a_chain_depends_on_its_own_words_alone():

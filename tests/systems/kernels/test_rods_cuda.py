@@ -10,16 +10,17 @@ import sys
 
 import numpy as np
 import pytest
-from rods_twin import centred, make_words, random_rods, step, string
+from rods_twin import centred, leads_to, make_words, random_rods, step, string
 
 from tampl.errors import InputError
 from tampl.systems.kernels.coils import sample_coils
-from tampl.systems.kernels.rods import Motion, run_chains
+from tampl.systems.kernels.rods import PARTS, Motion, run_chains
 from tampl.systems.kernels_cuda.philox import philox, split_words
 
 STILL = Motion(flow=2.0, dt=5e-3, temperature=0.0)
 IDEAL = STILL._replace(excluded=False)
 NOISY = Motion(flow=2.0, dt=2e-3)
+REFUSING = Motion(flow=0.5, dt=0.03)
 COARSE = Motion(flow=0.0, dt=0.1)
 
 
@@ -33,11 +34,11 @@ def crowded():
 
 
 def record(run, rods, motion, every, frames, **options):
-    """Frames, last rods and steps done of a run from copies of the rods."""
+    """Frames, last rods, steps done and steps refused of a run from copies of the rods."""
     last = rods.astype(float)
     out = np.empty((len(rods), frames, rods.shape[1] + 1, 3))
-    done = run(last, make_words(len(rods)), motion, every, out, **options)
-    return out, last, done
+    counts = run(last, make_words(len(rods)), motion, every, out, **options)
+    return out, last, *counts
 
 
 def simulate(path):
@@ -52,6 +53,7 @@ def simulate(path):
     cases["ideal"] = record(rods.run_chains, crowded(), IDEAL, 4, 2)
     rods._RESTRING = 2
     cases["noisy"] = record(rods.run_chains, coils, NOISY, 3, 4, progress=seen.append)
+    cases["refusing"] = record(rods.run_chains, coils, REFUSING, 1, 41)
     rods._LAUNCH_EACH = 6
     cases["cut"] = record(rods.run_chains, coils, NOISY, 3, 4, progress=seen.append)
     cases["coarse"] = record(rods.run_chains, coils, COARSE, 2, 5)
@@ -69,15 +71,15 @@ def simulated(tmp_path_factory):
     with np.load(path) as saved:
         arrays = dict(saved)
     return lambda name: (
-        arrays[name] if name in arrays else [arrays[f"{name}_{k}"] for k in range(3)]
+        arrays[name] if name in arrays else [arrays[f"{name}_{k}"] for k in range(4)]
     )
 
 
 @pytest.mark.parametrize(("name", "motion"), [("still", STILL), ("ideal", IDEAL)])
 def test_without_noise_frames_equal_the_cpus(simulated, name, motion):
-    out, last, done = simulated(name)
-    expected, rods, steps = record(run_chains, crowded(), motion, 4, out.shape[1])
-    assert np.array_equal(done, steps)
+    out, last, done, refused = simulated(name)
+    expected, rods, steps, _ = record(run_chains, crowded(), motion, 4, out.shape[1])
+    assert np.array_equal(done, steps) and not refused.any()
     np.testing.assert_allclose(out, expected, atol=3e-5)
     np.testing.assert_allclose(last, rods, atol=3e-5)
 
@@ -86,22 +88,38 @@ def test_excluded_volume_matters_in_that_comparison(simulated):
     assert np.abs(simulated("still")[0][:, 1] - simulated("ideal")[0][:, 1]).max() > 1e-2
 
 
-def noise(words, t, beads):
-    """What bead after bead gets in step t, from the words (4,) of a chain, (B, 3)."""
+def noise(words, t, beads, parts_left=0):
+    """What bead after bead gets in step t or a part of it, from a chain's words (4,), (B, 3)."""
     bead, rest = np.arange(beads, dtype=np.uint64), split_words(words[None])[0]
+    bead += np.uint64(2**16 * parts_left)
     return centred(philox(np.full(beads, t // 2, np.uint64), bead, *rest)[t % 2])
 
 
 def test_with_noise_every_frame_equals_the_slow_twins(simulated):
-    out, last, done = simulated("noisy")
+    out, last, done, refused = simulated("noisy")
     coils, words = sample_coils(make_words(2), 6), make_words(2)
-    assert done.tolist() == [9, 9]
+    assert done.tolist() == [9, 9] and not refused.any()
     for chain, rods in enumerate(coils):
         for t in range(9):
             rods = step(rods, noise(words[chain], t, 6), NOISY)
             if t % 3 == 2:
                 np.testing.assert_allclose(out[chain, t // 3 + 1], string(rods), atol=1e-4)
         np.testing.assert_allclose(last[chain], rods, atol=1e-4)
+
+
+def test_a_refused_step_is_taken_again_in_parts_and_leaves_the_others_their_noise(simulated):
+    out, _, done, refused = simulated("refusing")
+    words, part, found = make_words(2), REFUSING._replace(dt=REFUSING.dt / PARTS), []
+    for chain, states in enumerate(np.diff(out, axis=2)):
+        for t, (before, after) in enumerate(zip(states, states[1:], strict=False)):
+            if not leads_to(after, before, [noise(words[chain], t, 6)], REFUSING):
+                noises = [noise(words[chain], t, 6, left) for left in range(PARTS, 0, -1)]
+                assert leads_to(after, before, noises, part)
+                found.append((chain, t))
+    assert done.tolist() == [40, 40]
+    assert refused.tolist() == [sum(chain == k for chain, _ in found) for k in range(2)]
+    # The bits of an odd step are drawn with those of the even one before it.
+    assert {t % 2 for _, t in found} == {0, 1}
 
 
 def test_launches_do_not_show(simulated):
@@ -111,7 +129,7 @@ def test_launches_do_not_show(simulated):
 
 
 def test_rods_keep_their_length(simulated):
-    for name in ("still", "noisy", "coarse"):
+    for name in ("still", "noisy", "refusing", "coarse"):
         assert np.abs(np.linalg.norm(simulated(name)[1], axis=-1) - 1).max() < 6e-6
 
 
@@ -120,8 +138,9 @@ def test_a_full_list_changes_nothing(simulated):
 
 
 def test_a_chain_that_cannot_go_on_stops_for_good(simulated):
-    out, _, done = simulated("coarse")
+    out, _, done, refused = simulated("coarse")
     assert done.min() < 8
+    assert (refused[done < 8] > 0).all()
     for chain, frames in enumerate(1 + done // 2):
         assert np.isfinite(out[chain, :frames]).all()
         assert np.isnan(out[chain, frames:]).all()

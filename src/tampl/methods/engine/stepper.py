@@ -34,7 +34,7 @@ class Stepper:
         stage: The stage.
         modules: All modules of the run.
         gather: Gives a batch of the windows at some starts, with its noise.
-        total_steps: Steps over the whole training, the length of the cosine schedule.
+        total_steps: Steps over the whole training, which the schedule is made for.
     """
 
     def __init__(
@@ -92,9 +92,10 @@ class Stepper:
 
     @property
     def learning_rate(self) -> float:
-        """The cosine from the first rate to its final fraction."""
+        """The cosine from the first rate to its final fraction, and that fraction from then on."""
         spec = self.stage.optimiser
-        fall = 0.5 * (1 + math.cos(math.pi * min(1.0, self.steps / self.total_steps)))
+        passed = self.steps / (spec.decay_within * self.total_steps)
+        fall = 0.5 * (1 + math.cos(math.pi * min(1.0, passed)))
         return spec.learning_rate * (spec.final_fraction + (1 - spec.final_fraction) * fall)
 
     @torch.no_grad()

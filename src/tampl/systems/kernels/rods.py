@@ -8,6 +8,10 @@ There is no hydrodynamic interaction. The noise xi is uniform with variance one:
 the law of the paths depends on its first two moments only, and bounded noise leaves the
 constraints solvable at steps where Gaussian noise now and then does not.
 
+A step whose constraints cannot be solved is refused: none of it is kept, and it is taken again as
+`PARTS` steps of dt / `PARTS` with new noise. Which noise is refused depends on the chain, so that
+paths are those of the scheme only as long as almost none is; `check_steps` holds runs to that.
+
 The flow is linear, so the rods do not feel the centre of mass; recorded frames have it removed.
 """
 
@@ -22,7 +26,22 @@ from .constraints import make_room, project
 from .exclusion import list_pairs, moved_far, push_apart
 from .random import draw_word
 
-__all__ = ["Motion", "advance", "place_beads", "require_done", "run_chains"]
+__all__ = [
+    "MOST_REFUSED",
+    "PARTS",
+    "Motion",
+    "StepCounts",
+    "advance",
+    "check_steps",
+    "place_beads",
+    "run_chains",
+]
+
+PARTS = 4
+"""Steps that are taken in place of one that was refused."""
+
+MOST_REFUSED = 1e-6
+"""Share of a run's steps that may be refused; in the paper's runs on an H200 it is some 3e-10."""
 
 # Three numbers of 21 bits from one word, centred: (k + 1/2) / 2^21 - 1/2.
 _MASK, _SHIFT_1, _SHIFT_2 = (np.uint64(k) for k in (2**21 - 1, 21, 42))
@@ -36,6 +55,13 @@ class Motion(NamedTuple):
     dt: float
     temperature: float = 1.0
     excluded: bool = True
+
+
+class StepCounts(NamedTuple):
+    """Time steps done by each chain, and how many of its steps were refused, both (n,)."""
+
+    done: NDArray[np.int64]
+    refused: NDArray[np.int64]
 
 
 @njit(nogil=True, cache=True)
@@ -91,7 +117,7 @@ def _apply(
 @njit(nogil=True, cache=True)
 def advance(
     positions: NDArray[np.float64], state: NDArray[np.uint64], motion: Motion, steps: int
-) -> int:
+) -> tuple[int, int]:
     """Advances one chain; its centre of mass moves freely.
 
     Arguments:
@@ -101,8 +127,9 @@ def advance(
         steps: Number of time steps.
 
     Returns:
-        The number of steps done. Where it is less than `steps`, the constraints of the next one
-        could not be solved, and the chain is left as it was before that step.
+        The numbers of steps done and of steps refused. Where fewer than `steps` are done, a part
+        of the next one could not be solved either, and the chain is left as it was before that
+        part.
     """
     beads = positions.shape[1]
     moves, listed = np.empty((3, beads)), np.full((3, beads), np.inf)
@@ -110,18 +137,25 @@ def advance(
     trial, moved = np.empty((3, beads - 1)), np.empty((3, beads - 1))
     system = make_room(beads)
     pairs, n_pairs = np.empty((beads * (beads - 1) // 2, 2), np.int32), 0
-    for step in range(steps):
-        _draw_moves(positions, state, motion, moves)
+    part = Motion(motion.flow, motion.dt / PARTS, motion.temperature, motion.excluded)
+    done, refused, parts_left = 0, 0, 0
+    while done < steps:
+        _draw_moves(positions, state, part if parts_left > 0 else motion, moves)
         if motion.excluded:
             if moved_far(positions, listed):
                 n_pairs = list_pairs(positions, pairs)
                 listed[:] = positions
             push_apart(positions, pairs[:n_pairs], moves)
         _take_rods(positions, moves, rods, trial)
-        if not project(rods, trial, strength, moved, system):
-            return step
-        _apply(positions, moves, rods, strength)
-    return steps
+        if project(rods, trial, strength, moved, system):
+            _apply(positions, moves, rods, strength)
+            parts_left = max(parts_left - 1, 0)
+            done += parts_left == 0
+        elif parts_left == 0:
+            refused, parts_left = refused + 1, PARTS
+        else:
+            break
+    return done, refused
 
 
 @njit(nogil=True, cache=True)
@@ -147,12 +181,12 @@ def run_chains(
     motion: Motion,
     every: int,
     out: NDArray[np.floating],
-) -> NDArray[np.int64]:
+) -> StepCounts:
     """Runs one trajectory from each chain and records it every `every` steps.
 
     The work is done on the calling thread without the interpreter lock; callers run batches side
-    by side on threads. A chain whose constraints cannot be solved stops there, and what would
-    follow is recorded as NaN.
+    by side on threads. A chain whose constraints cannot be solved in parts of a step either stops
+    there, and what would follow is recorded as NaN.
 
     Arguments:
         rods: Rods at t = 0, of length one, (n, B - 1, 3); changed to those at the end.
@@ -162,10 +196,10 @@ def run_chains(
         out: Receives the beads relative to their centre of mass, (n, F, B, 3), t = 0 first.
 
     Returns:
-        The number of steps done by each chain, (n,), `every` (F - 1) for all that are complete.
+        The steps of each chain: `every` (F - 1) are done by all that are complete.
     """
     positions, state = np.empty((3, rods.shape[1] + 1)), np.empty(4, np.uint64)
-    done = np.zeros(rods.shape[0], np.int64)
+    counts = StepCounts(np.zeros(rods.shape[0], np.int64), np.zeros(rods.shape[0], np.int64))
     for n in range(rods.shape[0]):
         state[:] = words[n]
         _place(rods[n], positions)
@@ -173,13 +207,15 @@ def run_chains(
         out[n] = np.nan
         out[n, 0] = positions.T
         for frame in range(1, out.shape[1]):
-            done[n] += advance(positions, state, motion, every)
-            if done[n] < frame * every:
+            done, refused = advance(positions, state, motion, every)
+            counts.done[n] += done
+            counts.refused[n] += refused
+            if done < every:
                 break
             _centre(positions)
             out[n, frame] = positions.T
         rods[n] = (positions[:, 1:] - positions[:, :-1]).T
-    return done
+    return counts
 
 
 def place_beads(rods: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -189,8 +225,9 @@ def place_beads(rods: NDArray[np.floating]) -> NDArray[np.float64]:
     return beads - beads.mean(axis=1, keepdims=True)
 
 
-def require_done(done: NDArray[np.int64], steps: int, dt: float) -> None:
-    """Raises `InputError` where a chain did fewer steps than it should have, (n,)."""
+def check_steps(counts: StepCounts, steps: int, dt: float) -> None:
+    """Raises `InputError` where a chain did not do all its steps, or too many were refused."""
+    done, refused = counts
     stopped = np.flatnonzero(done < steps)
     if stopped.size:
         raise InputError(
@@ -198,4 +235,10 @@ def require_done(done: NDArray[np.int64], steps: int, dt: float) -> None:
             f"not be kept at length one, the first of them chain {stopped[0]} after "
             f"{done[stopped[0]]} of {steps} steps; take a smaller `dt`, and start from chains "
             "whose beads do not overlap"
+        )
+    if refused.sum() > MOST_REFUSED * steps * done.size:
+        raise InputError(
+            f"`dt` is {dt}; {refused.sum()} of {steps * done.size} steps were refused because the "
+            "rods could not be kept at length one, and only one in a million may be taken again "
+            "in parts; take a smaller `dt`"
         )

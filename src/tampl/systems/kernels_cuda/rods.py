@@ -14,7 +14,7 @@ from numpy import float32, uint16, uint32, uint64
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ..kernels.rods import Motion, place_beads
+from ..kernels.rods import PARTS, Motion, StepCounts, place_beads
 from .constraints import PAD, clear_ends, project
 from .exclusion import CAPACITY, FAR, list_neighbours, push_bead
 from .jit import cuda, device, kernel
@@ -31,8 +31,10 @@ _LAUNCH, _LAUNCH_EACH = 2**26, 2**16
 _MOST_BEADS = 404
 
 _ZERO = np.float32(0)
+# What strain and noise in a part of a step are of those in a whole one.
+_PART, _ROOT_PART = np.float32(1 / PARTS), np.float32(PARTS**-0.5)
 _NAN = np.float32(np.nan)
-_U0, _U1, _U21, _U42 = (np.uint64(k) for k in (0, 1, 21, 42))
+_U0, _U1, _U16, _U21, _U42 = (np.uint64(k) for k in (0, 1, 16, 21, 42))
 _MASK = np.uint64(2**21 - 1)
 _UNIT, _OFFSET = np.float32(2.0**-21), np.float32(2.0**-22 - 0.5)
 
@@ -63,12 +65,13 @@ def _centred(bits: np.uint64) -> np.float32:
 
 @device
 def _draw(
-    words: NDArray[np.uint64], chain: int, step: int, bead: np.uint64
+    words: NDArray[np.uint64], chain: int, step: int, bead: np.uint64, parts_left: int
 ) -> tuple[np.uint64, np.uint64]:
-    """The bits for two steps, the even one and the odd one after it."""
+    """The bits for two steps, the even one and the odd one after it, or for a part of either."""
     return _philox(
         uint64(step) >> _U1,
-        bead,
+        # Beads are fewer than 2^16, so the counters of parts are those of no whole step.
+        bead | uint64(parts_left) << _U16,
         words[chain, 0],
         words[chain, 1],
         words[chain, 2],
@@ -81,8 +84,8 @@ def _kernel(beads: int, threads: int, excluded: bool) -> Callable[..., None]:
     """Compiles the kernel for chains of so many beads, with or without excluded volume.
 
     It takes rods, changed; what `split_words` gives; strain and amplitude of the noise in a step;
-    steps between frames; steps done before; room for the frames after them, (n, F, B, 3); and the
-    steps done by each chain, changed. Chains that stopped before are left as they are.
+    steps between frames; steps done before; room for the frames after them, (n, F, B, 3); and
+    the steps done and the steps refused by each chain, both changed. Chains that stopped before are left as they are.
     """
     ends, padded = threads + 2, threads + 2 * PAD
     n_beads, n_threads = np.uint64(beads), np.uint64(threads)
@@ -97,6 +100,7 @@ def _kernel(beads: int, threads: int, excluded: bool) -> Callable[..., None]:
         first: int,
         out: NDArray[np.float32],
         done: NDArray[np.int64],
+        refused: NDArray[np.int64],
     ) -> None:
         rods = cuda.shared.array((3, ends), float32)
         places = cuda.shared.array((3, threads), float32)
@@ -112,6 +116,8 @@ def _kernel(beads: int, threads: int, excluded: bool) -> Callable[..., None]:
         x, y, z, x_listed, y_listed, z_listed = _ZERO, _ZERO, _ZERO, _ZERO, _ZERO, _ZERO
         found, spare = _U0, _U0
         frame, step, until_frame, until_string, stale = 0, 0, every, 0, 1
+        # Of a step that was refused; no other step has parts.
+        parts_left = 0
         running = done[chain] == first
         while True:
             if until_string == 0:
@@ -129,13 +135,16 @@ def _kernel(beads: int, threads: int, excluded: bool) -> Callable[..., None]:
                 break
             even = (first + step) & 1 == 0
             bits = spare
-            if even or step == 0:
-                bits, spare = _draw(words, chain, first + step, t)
-            if not even:
-                bits = spare
-            dx = amplitude * _centred(bits)
-            dy = amplitude * _centred(bits >> _U21)
-            dz = amplitude * _centred(bits >> _U42)
+            if even or step == 0 or parts_left > 0:
+                bits, odd_bits = _draw(words, chain, first + step, t, parts_left)
+                if parts_left == 0:
+                    spare = odd_bits
+                if not even:
+                    bits = odd_bits
+            noise = amplitude * _ROOT_PART if parts_left > 0 else amplitude
+            dx = noise * _centred(bits)
+            dy = noise * _centred(bits >> _U21)
+            dz = noise * _centred(bits >> _U42)
             if excluded:
                 mx, my, mz = x - x_listed, y - y_listed, z - z_listed
                 moved = is_bead and mx * mx + my * my + mz * mz > FAR
@@ -148,15 +157,25 @@ def _kernel(beads: int, threads: int, excluded: bool) -> Callable[..., None]:
                 dx, dy, dz = dx + px, dy + py, dz + pz
             moves[0, t], moves[1, t], moves[2, t] = dx, dy, dz
             cuda.syncthreads()
-            running, vx, vy, vz, px, py, pz = project(
-                t, is_rod, strain, rods, moves, strength, system
+            drift = strain * _PART if parts_left > 0 else strain
+            solved, vx, vy, vz, px, py, pz = project(
+                t, is_rod, drift, rods, moves, strength, system
             )
-            if running:
-                x, y, z = x + strain * x + dx + px, y - strain * y + dy + py, z + dz + pz
+            if solved:
+                x, y, z = x + drift * x + dx + px, y - drift * y + dy + py, z + dz + pz
                 places[0, t], places[1, t], places[2, t] = x, y, z
                 if is_rod:
                     rods[0, t + _U1], rods[1, t + _U1], rods[2, t + _U1] = vx, vy, vz
-                step, until_frame, until_string = step + 1, until_frame - 1, until_string - 1
+                parts_left = max(parts_left - 1, 0)
+                if parts_left == 0:
+                    step, until_frame, until_string = step + 1, until_frame - 1, until_string - 1
+            elif parts_left == 0:
+                parts_left = PARTS
+                # Counted in memory: it is rare, and a counter would take registers.
+                if bead == 0:
+                    refused[chain] += 1
+            else:
+                running = False
         if is_rod:
             for a in range(3):
                 start[chain, bead, a] = rods[a, t + _U1]
@@ -178,7 +197,7 @@ def run_chains(
     out: NDArray[np.floating],
     *,
     progress: Callable[[int], None] | None = None,
-) -> NDArray[np.int64]:
+) -> StepCounts:
     """Runs one trajectory from each chain, all at once, and records it every `every` steps.
 
     Chains of 300 beads fill an H200 by 528 at a time.
@@ -192,7 +211,7 @@ def run_chains(
         progress: Called after each launch, of about a second, with the number of frames done.
 
     Returns:
-        The number of steps done by each chain, (n,), `every` (F - 1) for all that are complete.
+        The steps of each chain: `every` (F - 1) are done by all that are complete.
     """
     n, frames, beads = out.shape[:3]
     if not 2 <= beads <= _MOST_BEADS:
@@ -204,15 +223,16 @@ def run_chains(
     strain = np.float32(motion.flow * motion.dt)
     amplitude = np.float32(np.sqrt(24.0 * motion.temperature * motion.dt))
     state = cuda.to_device(np.ascontiguousarray(rods, np.float32))
-    seeds, done = cuda.to_device(split_words(words)), cuda.to_device(np.zeros(n, np.int64))
+    seeds = cuda.to_device(split_words(words))
+    done, refused = (cuda.to_device(np.zeros(n, np.int64)) for _ in range(2))
     out[:, 0] = place_beads(rods)
     batch = max(1, min(_LAUNCH // (n * every), _LAUNCH_EACH // every))
     for frame in range(1, frames, batch):
         stop, before = min(frame + batch, frames), (frame - 1) * every
         room = cuda.device_array((n, stop - frame, beads, 3), np.float32)
-        run[n, threads](state, seeds, strain, amplitude, every, before, room, done)
+        run[n, threads](state, seeds, strain, amplitude, every, before, room, done, refused)
         out[:, frame:stop] = room.copy_to_host()
         if progress is not None:
             progress(stop)
     rods[:] = state.copy_to_host()
-    return done.copy_to_host()
+    return StepCounts(done.copy_to_host(), refused.copy_to_host())
