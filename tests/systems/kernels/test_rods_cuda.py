@@ -7,6 +7,7 @@ own, which saves what it ran.
 import os
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -111,7 +112,7 @@ def test_a_refused_step_is_taken_again_in_parts_and_leaves_the_others_their_nois
     out, _, done, refused = simulated("refusing")
     words, part, found = make_words(2), REFUSING._replace(dt=REFUSING.dt / PARTS), []
     for chain, states in enumerate(np.diff(out, axis=2)):
-        for t, (before, after) in enumerate(zip(states, states[1:], strict=False)):
+        for t, (before, after) in enumerate(pairwise(states)):
             if not leads_to(after, before, [noise(words[chain], t, 6)], REFUSING):
                 noises = [noise(words[chain], t, 6, left) for left in range(PARTS, 0, -1)]
                 assert leads_to(after, before, noises, part)

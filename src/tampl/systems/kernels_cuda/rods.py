@@ -85,7 +85,8 @@ def _kernel(beads: int, threads: int, excluded: bool) -> Callable[..., None]:
 
     It takes rods, changed; what `split_words` gives; strain and amplitude of the noise in a step;
     steps between frames; steps done before; room for the frames after them, (n, F, B, 3); and
-    the steps done and the steps refused by each chain, both changed. Chains that stopped before are left as they are.
+    each chain's steps done and steps refused, both changed. Chains that stopped before are left as
+    they are.
     """
     ends, padded = threads + 2, threads + 2 * PAD
     n_beads, n_threads = np.uint64(beads), np.uint64(threads)
@@ -116,7 +117,7 @@ def _kernel(beads: int, threads: int, excluded: bool) -> Callable[..., None]:
         x, y, z, x_listed, y_listed, z_listed = _ZERO, _ZERO, _ZERO, _ZERO, _ZERO, _ZERO
         found, spare = _U0, _U0
         frame, step, until_frame, until_string, stale = 0, 0, every, 0, 1
-        # Of a step that was refused; no other step has parts.
+        # More than zero only while a step that was refused is taken in parts.
         parts_left = 0
         running = done[chain] == first
         while True:
