@@ -1,7 +1,8 @@
 """How long does the data set of a recipe take, from drawing initial states to the last shard?
 
 Makes the data in a temporary folder by the function behind `tampl simulate`; observables, labels
-and checksums are part of it. A small data set is made first, so that compilation is timed apart.
+and checksums are part of it; `written_after` is when the last file of a split was there. A small
+data set is made first, so that compilation is timed apart.
 
     python benchmarks/dataset.py recipes/mixing.toml --device cuda --json
 """
@@ -39,15 +40,20 @@ def benchmark(path: Path, device: str, members: int | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         simulate(smallest(recipe), Path(folder) / "smallest", device=device)
-        compiled = time.perf_counter()
+        compiled, began = time.perf_counter(), time.time()
         store = simulate(recipe, Path(folder) / "data", device=device)
         done = time.perf_counter()
         files = [file for file in store.path.rglob("*") if file.is_file()]
+        written = {
+            split: max(file.stat().st_mtime for file in store.path.rglob(f"{split}-*"))
+            for split in store.manifest.splits
+        }
         gigabytes = sum(file.stat().st_size for file in files) / 1e9
         splits = store.manifest.splits
     return {
         "recipe": path.name,
         "seconds": round(done - compiled, 2),
+        "written_after": {split: round(at - began, 2) for split, at in written.items()},
         "small_data_set_seconds": round(compiled - start, 2),
         "runs": {
             name: split.count * (split.members or split.runs) for name, split in splits.items()

@@ -59,10 +59,11 @@ def test_one_shard_per_worker_is_in_memory(system, plan, workers, tmp_path, monk
             most[0] = max(most[0], alive[0])
 
     def watched(*arguments):
-        arrays = simulate(*arguments)
-        count(1)
-        weakref.finalize(arrays["microstates"], count, -1)
-        return arrays
+        made = simulate(*arguments)
+        for arrays in made:
+            count(1)
+            weakref.finalize(arrays["microstates"], count, -1)
+        return made
 
     monkeypatch.setattr(module, "_run_trajectories", watched)
     many = plan.model_copy(update={"train": 40, "shard_size": 1})
@@ -75,7 +76,7 @@ def test_an_error_says_which_runs_it_is_of(system, plan, tmp_path, monkeypatch):
         raise InputError("run 1 blew up")
 
     monkeypatch.setattr(LatticeWalk, "simulate", fail)
-    with pytest.raises(InputError, match="split `train`, initial microstates 0 to 1 with 1 runs"):
+    with pytest.raises(InputError, match="initial microstates 0 of split `train` to 1 of"):
         generate(system, plan, tmp_path / "failed", workers=1, progress=False)
 
 
@@ -100,7 +101,7 @@ class Recorded(LatticeWalk):
 
 @pytest.mark.parametrize(
     ("wanted", "calls"),
-    [(1, [2, 2, 1, 2, 8, 4]), (4, [4, 1, 2, 8, 4]), (12, [5, 2, 12]), (1000, [5, 2, 12])],
+    [(1, [2, 2, 1, 2, 8, 4]), (4, [4, 3, 8, 4]), (12, [7, 12]), (1000, [7, 12])],
 )
 def test_a_device_gets_shards_together_and_makes_the_same_files(
     plan, store, tmp_path, snapshot, wanted, calls

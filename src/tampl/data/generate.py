@@ -13,9 +13,10 @@ three such calls are in memory: one on the device, one being observed, one being
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,9 @@ from .store import MANIFEST, Store, write_manifest
 __all__ = ["generate"]
 
 _CALLS_IN_MEMORY = 3
+
+States = Mapping[str, Sequence[InitialState]]
+"""The initial states of every split."""
 
 
 def generate(
@@ -143,7 +147,7 @@ def _make_missing(system: System, store: Store, *, workers: int, progress: bool)
         ThreadPoolExecutor(workers) as pool,
     ):
         futures = {
-            pool.submit(_make_shards, system, store, shards, states[shards[0].split]): shards
+            pool.submit(_make_shards, system, store, shards, states): shards
             for shards in _together(missing, store.manifest, system.batch)
         }
         try:
@@ -158,13 +162,19 @@ def _make_missing(system: System, store: Store, *, workers: int, progress: bool)
 
 
 def _together(shards: Iterable[Shard], manifest: Manifest, batch: int) -> list[tuple[Shard, ...]]:
-    """Joins shards of a split as long as they have no more than `batch` trajectories."""
+    """Joins shards as long as they have no more than `batch` trajectories.
+
+    Splits that store trajectories share a call; references have calls of their own.
+    """
     joined: list[tuple[Shard, ...]] = []
     room = 0
     for shard in shards:
         split = manifest.splits[shard.split]
         trajectories = shard.count * (split.members or split.runs)
-        if joined and joined[-1][0].split == shard.split and trajectories <= room:
+        alike = joined and bool(manifest.splits[joined[-1][0].split].members) == bool(
+            split.members
+        )
+        if alike and trajectories <= room:
             joined[-1] = (*joined[-1], shard)
             room -= trajectories
         else:
@@ -173,70 +183,78 @@ def _together(shards: Iterable[Shard], manifest: Manifest, batch: int) -> list[t
     return joined
 
 
-def _make_shards(
-    system: System, store: Store, shards: Sequence[Shard], split_states: Sequence[InitialState]
-) -> None:
-    """Makes shards of one split in one call of the simulator."""
-    manifest = store.manifest
-    split = manifest.splits[shards[0].split]
-    address = (manifest.seed, manifest.description.system, shards[0].split)
-    indices = [i for shard in shards for i in range(shard.start, shard.start + shard.count)]
-    states = [split_states[i] for i in indices]
+def _make_shards(system: System, store: Store, shards: Sequence[Shard], states: States) -> None:
+    """Makes shards, of trajectories or of references, in one call of the simulator."""
+    manifest, first, last = store.manifest, shards[0], shards[-1]
+    run = _run_references if manifest.splits[first.split].members else _run_trajectories
     try:
-        arrays = (
-            _run_references(system, states, _member_words(address, indices, split.members))
-            if split.members
-            else _run_trajectories(system, states, _run_words(address, indices, split.runs))
-        )
+        made = run(system, manifest, shards, states)
     except InputError as error:
         raise InputError(
-            f"split `{shards[0].split}`, initial microstates {indices[0]} to {indices[-1]} with "
-            f"{split.members or split.runs} runs each: {error}"
+            f"initial microstates {first.start} of split `{first.split}` to "
+            f"{last.start + last.count - 1} of split `{last.split}`: {error}"
         ) from error
-    first = 0
-    for shard in shards:
-        rows = slice(first, first + shard.count * split.runs)
-        own = {name: array[rows] for name, array in arrays.items()}
-        write_shard(store.path / shard.file, own, manifest=manifest, shard=shard)
-        first = rows.stop
+    for shard, arrays in zip(shards, made, strict=True):
+        write_shard(store.path / shard.file, arrays, manifest=manifest, shard=shard)
 
 
 def _run_trajectories(
-    system: System, states: Sequence[InitialState], words: NDArray[np.uint64]
-) -> Arrays:
-    """Runs every state with each of its words, (n, r, 4)."""
-    runs = words.shape[1]
-    initial = np.stack([state.microstate for state in states])
-    done = system.simulate(np.repeat(initial, runs, axis=0), words.reshape(-1, 4))
-    return {
-        "microstates": done.microstates,
-        "macrostates": done.macrostates,
-        "labels": encode_labels([state.label for state in states for _ in range(runs)]),
-    }
+    system: System, manifest: Manifest, shards: Sequence[Shard], states: States
+) -> list[Arrays]:
+    """Runs the states of every shard, each with all of its words."""
+    initial: list[NDArray[Any]] = []
+    words: list[NDArray[np.uint64]] = []
+    labels: list[NDArray[np.bytes_]] = []
+    for shard in shards:
+        runs, own = manifest.splits[shard.split].runs, states[shard.split][_rows(shard)]
+        initial.append(np.repeat(np.stack([state.microstate for state in own]), runs, axis=0))
+        words.append(_run_words(manifest, shard, runs).reshape(-1, 4))
+        labels.append(encode_labels([state.label for state in own for _ in range(runs)]))
+    done = system.simulate(np.concatenate(initial), np.concatenate(words))
+    cuts = np.cumsum([len(own) for own in labels])[:-1]
+    return [
+        {"microstates": x, "macrostates": y, "labels": own}
+        for x, y, own in zip(
+            np.split(done.microstates, cuts), np.split(done.macrostates, cuts), labels, strict=True
+        )
+    ]
 
 
 def _run_references(
-    system: System, states: Sequence[InitialState], words: NDArray[np.uint64]
-) -> Arrays:
-    initial = np.stack([state.microstate for state in states])
-    return {
-        "initial": initial,
-        "macrostates": system.ensemble(initial, words),
-        "labels": encode_labels([state.label for state in states]),
-    }
+    system: System, manifest: Manifest, shards: Sequence[Shard], states: States
+) -> list[Arrays]:
+    """Runs the ensembles of every shard."""
+    own = [states[shard.split][_rows(shard)] for shard in shards]
+    initial = [np.stack([state.microstate for state in group]) for group in own]
+    words = [_member_words(manifest, shard) for shard in shards]
+    macrostates = system.ensemble(np.concatenate(initial), np.concatenate(words))
+    cuts = np.cumsum([len(group) for group in own])[:-1]
+    return [
+        {"initial": x, "macrostates": y, "labels": encode_labels([s.label for s in group])}
+        for x, y, group in zip(initial, np.split(macrostates, cuts), own, strict=True)
+    ]
 
 
-def _run_words(
-    address: tuple[int, str, str], indices: Iterable[int], runs: int
-) -> NDArray[np.uint64]:
+def _rows(shard: Shard) -> slice:
+    return slice(shard.start, shard.start + shard.count)
+
+
+def _run_words(manifest: Manifest, shard: Shard, runs: int) -> NDArray[np.uint64]:
+    """Words of the runs from the shard's states, (count, runs, 4)."""
     # The first run has the address it would have alone, so that more runs keep the first.
     names = [("run", k) if k else ("run",) for k in range(runs)]
-    return np.stack([[kernel_words(*address, i, *name) for name in names] for i in indices])
+    return _words(manifest, shard, names)
 
 
-def _member_words(
-    address: tuple[int, str, str], indices: Iterable[int], members: int
+def _member_words(manifest: Manifest, shard: Shard) -> NDArray[np.uint64]:
+    """Words of the references from the shard's states, (count, members, 4)."""
+    members = manifest.splits[shard.split].members
+    return _words(manifest, shard, [("member", k) for k in range(members)])
+
+
+def _words(
+    manifest: Manifest, shard: Shard, names: Sequence[tuple[int | str, ...]]
 ) -> NDArray[np.uint64]:
-    return np.stack(
-        [[kernel_words(*address, i, "member", k) for k in range(members)] for i in indices]
-    )
+    address = (manifest.seed, manifest.description.system, shard.split)
+    indices = range(shard.start, shard.start + shard.count)
+    return np.stack([[kernel_words(*address, i, *name) for name in names] for i in indices])
