@@ -40,10 +40,13 @@ def write(root: Path) -> None:
     for page in PAGES:
         (root / page).write_text(rendered(root, page))
     from pages.figures import draw_comparison, draw_sirs
+    from pages.polymer_regimes import REFERENCES, draw_regimes
 
     records, images = Records(root / "results"), root / "docs" / "images"
     if records.has("sirs"):
         draw_sirs(records, images)
+    if records.has(REFERENCES):
+        draw_regimes(records, images / "polymer-regimes.png")
     for recipe in filter(records.has, laptops.TITLES):
         draw_comparison(records.runs(recipe), images / f"{recipe}-comparison.png")
 

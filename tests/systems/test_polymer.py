@@ -158,7 +158,6 @@ def test_missing_and_damaged_regimes(tmp_path):
         regimes.load_regimes(path)
 
 
-@pytest.mark.skipif(not regimes.PATH.is_file(), reason="made by results/polymer_calibration.py")
 def test_shipped_regimes_are_chains_of_the_stated_extensions():
     chains = np.stack(list(regimes.load_regimes().values()))
     extensions = Polymer().observe(Polymer()._check_stack(chains))[:, 0]

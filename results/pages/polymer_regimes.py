@@ -1,0 +1,47 @@
+"""The figure of the polymer's test configurations and the kept runs from them."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from tampl.report import figures
+from tampl.report.figures import style
+from tampl.report.figures.panels import draw_microstate
+from tampl.systems import Polymer
+from tampl.systems.extension import UNFOLDED, unfolding_time
+from tampl.systems.regimes import NAMES, load_regimes
+
+from .records import Records
+
+REFERENCES, CALIBRATION = "polymer_references.npz", "polymer_calibration.json"
+RUNS, BIN = 40, 200
+
+
+def draw_regimes(records: Records, path: Path) -> None:
+    """Writes the configurations, the extension in some of their runs and when all unfold."""
+    kept = np.load(records.folder / REFERENCES)["extension_hundredths"] / 100
+    found, interval = records.load(CALIBRATION)["references"], Polymer().interval
+    with rc_context(style.RC):
+        figure = Figure(figsize=(style.WIDTH, 4.6), layout="constrained")
+        axes = figure.subplots(3, 3, width_ratios=[0.7, 1.2, 1.0])
+        bins = np.arange(0, 10_000 + BIN, BIN)
+        for row, name, x in zip(axes, NAMES, kept, strict=True):
+            chain, runs, times = row
+            draw_microstate(chain, load_regimes()[name], "chain")
+            chain.set_ylabel(name)
+            stretched = found[name]["stretched_mean"]
+            frames = interval * np.arange(x.shape[1])
+            runs.plot(frames, x[:RUNS].T, color=style.INK, alpha=0.25, linewidth=0.5)
+            runs.axhline(UNFOLDED * stretched, color=style.TWINS[1], linewidth=0.8)
+            unfolded = unfolding_time(x, stretched, interval=interval)
+            times.hist(unfolded[np.isfinite(unfolded)], bins, color=style.TWINS[0])
+        axes[0, 1].set_title(f"extension, {RUNS} runs")
+        axes[0, 2].set_title("unfolding times, 500 runs")
+        for axis in axes[:, 1:].flat:
+            axis.set_xlim(0, 10_000)
+            axis.tick_params(labelbottom=axis in axes[-1])
+        for axis in axes[-1, 1:]:
+            axis.set_xlabel("time")
+    path.write_bytes(figures.png_bytes(figure))
