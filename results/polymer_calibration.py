@@ -10,7 +10,7 @@ short chains. `regimes` also writes the configurations into the package, and `re
 extensions of all runs.
 
 What is aimed at are facts of the published data: stretched chains have a mean extension of 246 to
-248 with a standard deviation of 2.5 to 4, and three configurations unfold in the times of `FACTS`.
+247 with a standard deviation of 3.35, and three configurations unfold in the times of `FACTS`.
 A configuration is looked for among snapshots of chains in flow: those of the right extension whose
 own chain unfolded about the right time later. Runs with new noise from each of some twenty of
 them, and more runs from the best four, tell how the times are distributed.

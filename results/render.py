@@ -1,4 +1,4 @@
-"""Makes what README.md and docs/results.md say of the records in this folder, and their figures.
+"""Makes what README.md and docs/results.md say of the records in this folder, and figures of docs.
 
 python results/render.py                # writes the blocks between the marks and docs/images
 python results/render.py --check        # exit code 1 if a page says something else
@@ -40,13 +40,12 @@ def write(root: Path) -> None:
     for page in PAGES:
         (root / page).write_text(rendered(root, page))
     from pages.figures import draw_comparison, draw_sirs
-    from pages.polymer_regimes import REFERENCES, draw_regimes
+    from pages.polymer_regimes import draw_regimes
 
     records, images = Records(root / "results"), root / "docs" / "images"
     if records.has("sirs"):
         draw_sirs(records, images)
-    if records.has(REFERENCES):
-        draw_regimes(records, images / "polymer-regimes.png")
+    draw_regimes(records, images / "polymer-regimes.png")
     for recipe in filter(records.has, laptops.TITLES):
         draw_comparison(records.runs(recipe), images / f"{recipe}-comparison.png")
 

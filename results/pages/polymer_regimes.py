@@ -16,7 +16,7 @@ from tampl.systems.regimes import NAMES, load_regimes
 from .records import Records
 
 REFERENCES, CALIBRATION = "polymer_references.npz", "polymer_calibration.json"
-RUNS, BIN = 40, 200
+RUNS, BIN = 40, 200.0
 
 
 def draw_regimes(records: Records, path: Path) -> None:
@@ -26,7 +26,8 @@ def draw_regimes(records: Records, path: Path) -> None:
     with rc_context(style.RC):
         figure = Figure(figsize=(style.WIDTH, 4.6), layout="constrained")
         axes = figure.subplots(3, 3, width_ratios=[0.7, 1.2, 1.0])
-        bins = np.arange(0, 10_000 + BIN, BIN)
+        end = interval * (kept.shape[2] - 1)
+        bins = np.arange(0, end + 2 * BIN, BIN)
         for row, name, x in zip(axes, NAMES, kept, strict=True):
             chain, runs, times = row
             draw_microstate(chain, load_regimes()[name], "chain")
@@ -36,11 +37,12 @@ def draw_regimes(records: Records, path: Path) -> None:
             runs.plot(frames, x[:RUNS].T, color=style.INK, alpha=0.25, linewidth=0.5)
             runs.axhline(UNFOLDED * stretched, color=style.TWINS[1], linewidth=0.8)
             unfolded = unfolding_time(x, stretched, interval=interval)
-            times.hist(unfolded[np.isfinite(unfolded)], bins, color=style.TWINS[0])
+            # Runs that have not unfolded by the end stand in a bin behind it.
+            times.hist(np.minimum(unfolded, end + BIN / 2), bins, color=style.TWINS[0])
         axes[0, 1].set_title(f"extension, {RUNS} runs")
-        axes[0, 2].set_title("unfolding times, 500 runs")
+        axes[0, 2].set_title(f"unfolding times, {kept.shape[1]} runs")
         for axis in axes[:, 1:].flat:
-            axis.set_xlim(0, 10_000)
+            axis.set_xlim(0, end + BIN)
             axis.tick_params(labelbottom=axis in axes[-1])
         for axis in axes[-1, 1:]:
             axis.set_xlabel("time")

@@ -76,8 +76,11 @@ def test_an_error_says_which_runs_it_is_of(system, plan, tmp_path, monkeypatch):
         raise InputError("run 1 blew up")
 
     monkeypatch.setattr(LatticeWalk, "simulate", fail)
-    with pytest.raises(InputError, match="initial microstates 0 of split `train` to 1 of"):
+    with pytest.raises(InputError, match="split `train`, initial microstates 0 to 1 with 1 runs"):
         generate(system, plan, tmp_path / "failed", workers=1, progress=False)
+    together = "^split `train`, .* 0 to 4 with 1 runs each; split `valid`, .* 0 to 1 with 1 runs"
+    with pytest.raises(InputError, match=together):
+        generate(Recorded(wanted=9), plan, tmp_path / "both", workers=1, progress=False)
 
 
 class Recorded(LatticeWalk):

@@ -81,10 +81,12 @@ def test_the_rate_falls_within_its_share_of_the_steps(bench):
 
 def test_a_stage_without_partner_settles_when_the_transition_does():
     training = TrainingSpec(
-        epochs=1, representation=OptimiserSpec(decay_within=0.5, learning_rate=0.01)
+        epochs=1,
+        representation=OptimiserSpec(decay_within=0.5, learning_rate=0.01),
+        transition=OptimiserSpec(decay_within=0.8, average=0.9),
     )
-    assert training.averaged.decay_within == 1.0
-    assert training.averaged.learning_rate == 0.01
+    expected = OptimiserSpec(decay_within=0.8, learning_rate=0.01, average=0.9)
+    assert training.averaged == expected
 
 
 def test_average_is_the_recursion(bench):

@@ -15,6 +15,7 @@ three such calls are in memory: one on the device, one being observed, one being
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -171,9 +172,7 @@ def _together(shards: Iterable[Shard], manifest: Manifest, batch: int) -> list[t
     for shard in shards:
         split = manifest.splits[shard.split]
         trajectories = shard.count * (split.members or split.runs)
-        alike = joined and bool(manifest.splits[joined[-1][0].split].members) == bool(
-            split.members
-        )
+        alike = joined and manifest.splits[joined[-1][0].split].members == split.members
         if alike and trajectories <= room:
             joined[-1] = (*joined[-1], shard)
             room -= trajectories
@@ -185,17 +184,26 @@ def _together(shards: Iterable[Shard], manifest: Manifest, batch: int) -> list[t
 
 def _make_shards(system: System, store: Store, shards: Sequence[Shard], states: States) -> None:
     """Makes shards, of trajectories or of references, in one call of the simulator."""
-    manifest, first, last = store.manifest, shards[0], shards[-1]
-    run = _run_references if manifest.splits[first.split].members else _run_trajectories
+    manifest = store.manifest
+    run = _run_references if manifest.splits[shards[0].split].members else _run_trajectories
     try:
         made = run(system, manifest, shards, states)
     except InputError as error:
-        raise InputError(
-            f"initial microstates {first.start} of split `{first.split}` to "
-            f"{last.start + last.count - 1} of split `{last.split}`: {error}"
-        ) from error
+        raise InputError(f"{_named(manifest, shards)}: {error}") from error
     for shard, arrays in zip(shards, made, strict=True):
         write_shard(store.path / shard.file, arrays, manifest=manifest, shard=shard)
+
+
+def _named(manifest: Manifest, shards: Sequence[Shard]) -> str:
+    """Says which runs a call is of, in its order."""
+    parts = []
+    for name, group in groupby(shards, key=lambda shard: shard.split):
+        own, split = list(group), manifest.splits[name]
+        parts.append(
+            f"split `{name}`, initial microstates {own[0].start} to "
+            f"{own[-1].start + own[-1].count - 1} with {split.members or split.runs} runs each"
+        )
+    return "; ".join(parts)
 
 
 def _run_trajectories(

@@ -40,7 +40,7 @@ class OptimiserSpec(Record):
         learning_rate: The rate at the start.
         final_fraction: The rate at the end over the rate at the start; 1 keeps it constant.
         decay_within: Share of the steps in which the rate falls to the final one, which it then
-            keeps.
+            keeps. That of `representation` is for an encoder that alternates with its transition.
         weight_decay: AdamW's decoupled decay.
         clip: Largest norm of a step's gradient; 0 for no clipping.
         average: Decay of the exponential average of the weights that the model is made of; 0 to

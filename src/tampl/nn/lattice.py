@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, interpolate
 
-from .mlp import MLP
+from .mlp import MLP, SILU_GAIN
 
 __all__ = ["CircularConv2d", "LatticeDecoder", "LatticeEncoder", "doubled_sizes"]
 
@@ -60,10 +60,6 @@ class _CircularPad(torch.autograd.Function):
         inner[..., -1, :] += columns[..., 0, :]
         inner[..., 0, :] += columns[..., -1, :]
         return inner
-
-
-SILU_GAIN = 1.68
-"""1 / sqrt(E[silu(x)^2]) for a standard normal x: what keeps the size of activations."""
 
 
 class LatticeEncoder(nn.Module):

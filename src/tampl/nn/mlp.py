@@ -5,7 +5,10 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-__all__ = ["MLP", "Residual"]
+__all__ = ["MLP", "SILU_GAIN", "Residual"]
+
+SILU_GAIN = 1.68
+"""1 / sqrt(E[silu(x)^2]) for a standard normal x: what keeps the size of activations."""
 
 
 class MLP(nn.Sequential):

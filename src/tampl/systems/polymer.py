@@ -66,7 +66,7 @@ class Polymer(DeviceSystem):
     Arguments:
         beads: Number of beads.
         flow: Strength e of the flow.
-        dt: Time step; one that is too long is refused after the run, see `check_steps`.
+        dt: Time step; a run with one that is too long fails at its end, see `check_steps`.
         interval: Time between two frames, a multiple of `dt`.
         frames: Number of frames, the initial one included.
         height: Rows of the picture that networks see.

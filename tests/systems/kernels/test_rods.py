@@ -205,11 +205,11 @@ def test_the_centre_of_mass_diffuses_alike_where_steps_are_refused():
     assert_mean(centres**2, 2 * steps * dt / beads)
 
 
-def test_one_step_in_a_million_may_be_refused():
-    steps, most = 10**6, round(3e6 * MOST_REFUSED)
+@pytest.mark.parametrize(("steps", "most"), [(10**7, round(3e7 * MOST_REFUSED)), (10**4, 5)])
+def test_one_step_in_a_million_may_be_refused_and_a_few_in_any_case(steps, most):
     done = np.full(3, steps)
     check_steps(StepCounts(done, np.array([most, 0, 0])), steps, 1e-3)
-    message = rf"^`dt` is 0.001; {most + 1} of 3000000 steps were refused"
+    message = rf"^`dt` is 0.001; {most + 1} of {3 * steps} steps were refused"
     with pytest.raises(InputError, match=message):
         check_steps(StepCounts(done, np.array([most, 1, 0])), steps, 1e-3)
 

@@ -27,6 +27,7 @@ from .exclusion import list_pairs, moved_far, push_apart
 from .random import draw_word
 
 __all__ = [
+    "FEW_REFUSED",
     "MOST_REFUSED",
     "PARTS",
     "Motion",
@@ -41,7 +42,10 @@ PARTS = 4
 """Steps that are taken in place of one that was refused."""
 
 MOST_REFUSED = 1e-6
-"""Share of a run's steps that may be refused, or one step if that is more."""
+"""Share of the steps of a call that may be refused, or `FEW_REFUSED` steps if that is more."""
+
+FEW_REFUSED = 5
+"""So few say little of the rate: a call may be one short chain."""
 
 # Three numbers of 21 bits from one word, centred: (k + 1/2) / 2^21 - 1/2.
 _MASK, _SHIFT_1, _SHIFT_2 = (np.uint64(k) for k in (2**21 - 1, 21, 42))
@@ -236,8 +240,7 @@ def check_steps(counts: StepCounts, steps: int, dt: float) -> None:
             f"{done[stopped[0]]} of {steps} steps; take a smaller `dt`, and start from chains "
             "whose beads do not overlap"
         )
-    # A single one says nothing of the rate in a short run.
-    if refused.sum() > max(1, MOST_REFUSED * steps * done.size):
+    if refused.sum() > max(FEW_REFUSED, MOST_REFUSED * steps * done.size):
         raise InputError(
             f"`dt` is {dt}; {refused.sum()} of {steps * done.size} steps were refused because the "
             f"rods could not be kept at length one, more than a share of {MOST_REFUSED:g}; take a "
