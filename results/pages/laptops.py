@@ -24,7 +24,8 @@ def write_comparison(recipe: str) -> Callable[[Records], str]:
 
 Training seed {listed(found["seeds"])}, {len(found["methods"])} methods, \
 {found["seconds"] / 60:.0f} minutes on {found["provenance"]["cores"]} cores \
-({machine(found)}), simulation and evaluation included. `results/{record_of(recipe)}`, \
+({machine(found)}), simulation and evaluation included, at commit \
+{found["provenance"]["commit"]}. `results/{record_of(recipe)}`, \
 `results/{recipe}/`.
 
 {scores_table(found)}
