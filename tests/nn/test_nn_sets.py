@@ -36,8 +36,35 @@ def test_it_is_the_formula_particle_by_particle():
                     h = layer.weight @ h
                     h = h / (1 + torch.exp(-h))
                 total += h
-            expected = encoder.head(CONTRAST * total / 7)
+            expected = encoder.head(CONTRAST * (total / 7 - encoder.mixed))
             torch.testing.assert_close(encoded, expected, rtol=0, atol=1e-11)
+
+
+def test_a_mixture_without_structure_is_the_origin_of_what_the_head_sees():
+    encoder = make_encoder()
+    axis = (torch.arange(16, dtype=torch.float64) + 0.5) / 8 - 1
+    places = torch.cartesian_prod(axis, axis)
+    kinds = torch.eye(TYPES, dtype=torch.float64)
+    mixture = torch.cat([torch.cat([places, kind.expand(256, -1)], dim=-1) for kind in kinds])
+    origin = encoder.head(torch.zeros(1, 12, dtype=torch.float64))
+    torch.testing.assert_close(encoder(mixture[None]), origin, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("types", [2, 3])
+def test_sets_with_structure_are_apart_at_the_start_and_no_wider_than_noise(types):
+    """Each type has a slab of the box to itself, in one of many directions."""
+    generator = torch_generator(0, "slabs")
+    angle = 2 * torch.pi * torch.rand(64, 1, generator=generator)
+    place = 2 * torch.rand(64, 512, 2, generator=generator) - 1
+    depth = place[..., 0] * angle.cos() + place[..., 1] * angle.sin()
+    kind = depth.argsort(dim=1).argsort(dim=1) * types // 512
+    x = torch.cat([place, torch.nn.functional.one_hot(kind, types).float()], dim=-1)
+    for seed in range(4):
+        with ambient_seed(seed, "encoder"):
+            encoder = DeepSet(2, types, outputs=8, widths=[64, 64], hidden=[64])
+        z = encoder(x)
+        assert 0.1 < z.std(dim=0).mean() < 1
+        assert z.mean(dim=0).abs().max() < 1.5
 
 
 @settings(max_examples=25, deadline=None)

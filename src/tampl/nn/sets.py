@@ -2,7 +2,9 @@ r"""Networks for sets of particles, blind to the order of their members.
 
 A DeepSet shares one network phi among all particles and sees the set through a mean:
 
-    z = rho(a/n sum_i phi(r_i, c_i)),    r_i a position, c_i the one-hot of a type, a fixed.
+    z = rho(a (1/n sum_i phi(r_i, c_i) - m)),    r_i a position, c_i the one-hot of a type,
+
+with a fixed factor a and m the mean of the initial phi over particles of all types everywhere.
 
 Sets of fewer than N particles are filled up with rows of zeros. phi has no biases and SiLU(0) = 0,
 so that such a row stays exactly zero and a plain sum over all rows leaves it out. Nothing is lost:
@@ -34,6 +36,9 @@ SCALE = 4.0
 CONTRAST = 4.0
 """By how much sets are set apart, before their mean and behind it; `DeepSet` says why."""
 
+LAST_GAIN = 0.5
+_GRID = 16
+
 
 class DeepSet(nn.Module):
     """Shared layers, mean over particles, MLP: (B, N, dim + types) to (B, outputs).
@@ -42,10 +47,10 @@ class DeepSet(nn.Module):
     zeros; in floating point, up to the order of a sum.
 
     Under a mean over hundreds of particles all sets look much alike, and little is learned of the
-    clusters in them for long. So initial weights keep the size of activations, those of the first
-    layer are `CONTRAST` times larger, such that its units tell places and types apart from the
-    start, and the mean is multiplied by as much. As larger weights behind the mean, that factor
-    did not help in a trial: what it raises is the rate at which differences of means are learned.
+    clusters in them for long. So rho sees how a set differs from a mixture without any structure,
+    `CONTRAST` times enlarged; weights keep the size of activations, those of the first layer are
+    `CONTRAST` times larger, such that its units tell places and types apart, and those of the last
+    smaller, such that encodings begin no wider than the base noise of a flow.
 
     Arguments:
         dim: Coordinates of a particle, the first columns of the input.
@@ -61,7 +66,7 @@ class DeepSet(nn.Module):
         torch.Size([5, 8])
     """
 
-    contrast: Tensor
+    mixed: Tensor
 
     def __init__(
         self,
@@ -81,23 +86,33 @@ class DeepSet(nn.Module):
             for width, next_width in pairwise([dim + types, *widths])
         )
         self.head = MLP(widths[-1], outputs, hidden=hidden)
-        # Kept with the weights, which mean nothing without it.
-        self.register_buffer("contrast", torch.tensor(CONTRAST))
         for layer in (*self.layers[1:], *self.head):
             if isinstance(layer, nn.Linear):
-                nn.init.normal_(layer.weight, std=SILU_GAIN / layer.in_features**0.5)
+                gain = LAST_GAIN if layer is self.head[-1] else SILU_GAIN
+                nn.init.normal_(layer.weight, std=gain / layer.in_features**0.5)
                 if layer.bias is not None:
                     nn.init.zeros_(layer.bias)
         # A particle has its coordinates and one type; the other inputs are zero.
         first = self.layers[0].get_parameter("weight")
         nn.init.normal_(first, std=CONTRAST / (dim + 1) ** 0.5)
+        # Kept with the weights, which mean nothing without it.
+        self.register_buffer("mixed", self._mixture(dim))
+
+    @torch.no_grad()
+    def _mixture(self, dim: int) -> Tensor:
+        """The mean of phi over particles of every type at every point of a grid."""
+        axis = (torch.arange(_GRID) + 0.5) * (2 / _GRID) - 1
+        places = torch.cartesian_prod(*[axis] * dim).reshape(-1, dim)
+        types = torch.eye(self.types).repeat_interleave(len(places), dim=0)
+        particles = torch.cat([places.repeat(self.types, 1), types], dim=-1)
+        return self.features(particles, particles.dtype).mean(dim=0)
 
     def forward(self, x: Tensor) -> Tensor:
         low = x.is_cuda and self.dtype == torch.bfloat16
         features = self.features(x, self.dtype if low else x.dtype)
         present = x[..., -self.types :].sum(dim=(-2, -1)).clamp_min(1)
         mean = features.sum(dim=-2, dtype=x.dtype) / present.unsqueeze(-1)
-        return self.head(self.contrast * mean)
+        return self.head(CONTRAST * (mean - self.mixed))
 
     def features(self, x: Tensor, dtype: torch.dtype) -> Tensor:
         """The phi of every particle, (B, N, widths[-1]), in a given precision."""
