@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from polymer_unfolding import BIN
 
 from tampl.report import figures
 from tampl.report.figures import style
@@ -16,7 +17,7 @@ from tampl.systems.regimes import NAMES, load_regimes
 from .records import Records
 
 REFERENCES, CALIBRATION = "polymer_references.npz", "polymer_calibration.json"
-RUNS, BIN = 40, 200.0
+RUNS = 40
 
 
 def draw_regimes(records: Records, path: Path) -> None:

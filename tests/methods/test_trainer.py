@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tampl.methods import METHODS, DivergenceError, LiteralTampl, Tampl
-from tampl.methods.base import Latents, OptimiserSpec, TrainingSpec
+from tampl.methods.base import Latents
 from tampl.methods.engine.latents import FrameEncoder, LatentScale, has_collapsed, latent_scale
 from tampl.models import DeterministicTransition
 
@@ -66,27 +66,6 @@ def test_last_learning_rate_is_the_final_fraction(bench):
     run(trainer, training.epochs)
     assert stepper.steps == stepper.total_steps
     assert stepper.learning_rate == pytest.approx(0.001)
-
-
-def test_the_rate_falls_within_its_share_of_the_steps(bench):
-    sooner = {"learning_rate": 0.01, "final_fraction": 0.1, "decay_within": 0.5}
-    training = bench.training(epochs=4, representation=sooner)
-    trainer = bench.trainer(Tampl(), training)
-    stepper, rates = trainer.steppers["representation"], []
-    for _ in range(training.epochs):
-        trainer.run_epoch()
-        rates.append(stepper.learning_rate)
-    assert rates == pytest.approx([0.0055, 0.001, 0.001, 0.001])
-
-
-def test_a_stage_without_partner_settles_when_the_transition_does():
-    training = TrainingSpec(
-        epochs=1,
-        representation=OptimiserSpec(decay_within=0.5, learning_rate=0.01),
-        transition=OptimiserSpec(decay_within=0.8, average=0.9),
-    )
-    expected = OptimiserSpec(decay_within=0.8, learning_rate=0.01, average=0.9)
-    assert training.averaged == expected
 
 
 def test_average_is_the_recursion(bench):

@@ -39,8 +39,6 @@ class OptimiserSpec(Record):
     Attributes:
         learning_rate: The rate at the start.
         final_fraction: The rate at the end over the rate at the start; 1 keeps it constant.
-        decay_within: Share of the steps in which the rate falls to the final one, which it then
-            keeps. That of `representation` is for an encoder that alternates with its transition.
         weight_decay: AdamW's decoupled decay.
         clip: Largest norm of a step's gradient; 0 for no clipping.
         average: Decay of the exponential average of the weights that the model is made of; 0 to
@@ -49,7 +47,6 @@ class OptimiserSpec(Record):
 
     learning_rate: PositiveFloat = 1e-3
     final_fraction: float = Field(0.01, ge=0, le=1)
-    decay_within: float = Field(1.0, gt=0, le=1)
     weight_decay: float = Field(0.01, ge=0)
     clip: float = Field(1.0, ge=0)
     average: float = Field(0.0, ge=0, lt=1)
@@ -87,14 +84,12 @@ class TrainingSpec(Record):
 
     @property
     def averaged(self) -> OptimiserSpec:
-        """`representation` with the average and the schedule of `transition`.
+        """`representation` with the average of `transition`.
 
         For stages that move the encoder and are not alternated with others: nothing has to follow
-        the encoder step by step, so it need not settle before the end, and what an average gains,
-        no method goes without.
+        the encoder step by step, and what an average gains, no method goes without.
         """
-        follows = {key: getattr(self.transition, key) for key in ("average", "decay_within")}
-        return self.representation.model_copy(update=follows)
+        return self.representation.model_copy(update={"average": self.transition.average})
 
 
 FIELDS = frozenset({"x", "x_next", "x_window", "y", "y_next", "z", "z_next"})

@@ -37,6 +37,8 @@ CONTRAST = 4.0
 """By how much sets are set apart, before their mean and behind it; `DeepSet` says why."""
 
 LAST_GAIN = 0.5
+"""Of the last layer, where others have `SILU_GAIN`: patterns then begin some 0.4 apart."""
+
 _GRID = 16
 
 

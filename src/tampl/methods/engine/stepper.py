@@ -34,7 +34,7 @@ class Stepper:
         stage: The stage.
         modules: All modules of the run.
         gather: Gives a batch of the windows at some starts, with its noise.
-        total_steps: Steps over the whole training, which the schedule is made for.
+        total_steps: Steps over the whole training, the length of the cosine schedule.
     """
 
     def __init__(
@@ -92,10 +92,9 @@ class Stepper:
 
     @property
     def learning_rate(self) -> float:
-        """The cosine from the first rate to its final fraction, and that fraction from then on."""
+        """The cosine from the first rate to its final fraction."""
         spec = self.stage.optimiser
-        passed = self.steps / (spec.decay_within * self.total_steps)
-        fall = 0.5 * (1 + math.cos(math.pi * min(1.0, passed)))
+        fall = 0.5 * (1 + math.cos(math.pi * min(1.0, self.steps / self.total_steps)))
         return spec.learning_rate * (spec.final_fraction + (1 - spec.final_fraction) * fall)
 
     @torch.no_grad()
