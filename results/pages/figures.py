@@ -21,7 +21,7 @@ SEED = 42
 
 def draw_sirs(records: Records, images: Path) -> list[Path]:
     """Writes `sirs-*.png`: predictions, comparison, strip of microstates, latent scales."""
-    runs = {method: _runs(records, method) for method in records.sirs.methods}
+    runs = {method: _runs(records, method) for method in records.comparisons["sirs"].methods}
     shown = {method: own[0] for method, own in runs.items() if own[0].seed == SEED}
     for method in SCALES:
         if method not in shown:
@@ -50,8 +50,8 @@ def draw_sirs(records: Records, images: Path) -> list[Path]:
 
 
 def draw_comparison(runs: Sequence[RunRecord], path: Path) -> None:
-    """Writes the comparison of runs, one of each method, on one test microstate."""
-    shown = {run.method: run for run in runs}
+    """Writes the comparison of the runs of the shown seed on one test microstate."""
+    shown = {run.method: run for run in runs if run.seed == SEED}
     first = shown["tampl"]
     case = shown_case(first.cases)
     figure = figures.comparison(
@@ -65,7 +65,7 @@ def draw_comparison(runs: Sequence[RunRecord], path: Path) -> None:
 
 def _runs(records: Records, method: str) -> list[RunRecord]:
     """The runs of a method, the shown seed first."""
-    own = [run for run in records.sirs_runs if run.method == method]
+    own = [run for run in records.runs("sirs") if run.method == method]
     return sorted(own, key=lambda run: (run.seed != SEED, run.seed))
 
 

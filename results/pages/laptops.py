@@ -1,9 +1,15 @@
 """The other systems in the size of a laptop: comparisons with one seed on two cores."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from statistics import mean
 
-from .records import Records, Section
-from .tables import listed, machine, scores_table
+from tampl.report.comparison_tables import comparison_grid
+from tampl.report.names import name_of
+
+from .records import Record, Records, Section
+from .tables import listed, machine, seeded, table
 
 TITLES = {"mixing-mini": "Binary mixing", "polymer-mini": "Polymer extension"}
 """Recipes, in the order of the page."""
@@ -22,14 +28,13 @@ def write_comparison(recipe: str) -> Callable[[Records], str]:
         return f"""\
 ## {TITLES[recipe]} on a laptop (`recipes/{recipe}.toml`)
 
-Training seed {listed(found["seeds"])}, {len(found["methods"])} methods, \
+{seeded(found["seeds"])}, {len(found["methods"])} methods, \
 {found["seconds"] / 60:.0f} minutes on {found["provenance"]["cores"]} cores \
 ({machine(found)}), simulation and evaluation included, at commit \
-{found["provenance"]["commit"]}. `results/{record_of(recipe)}`, \
+{found["provenance"]["commit"]}.{_memory(found)} `results/{record_of(recipe)}`, \
 `results/{recipe}/`.
 
-{scores_table(found)}
-
+{comparison_grid(records.comparisons[recipe]).markdown()}
 ![One simulated trajectory, and the observables as simulated and as each method forecasts \
 them](images/{recipe}-comparison.png)
 
@@ -39,6 +44,41 @@ One test microstate, bands of one standard deviation.
     return write
 
 
-SECTIONS = tuple(
-    Section(write_comparison(recipe), (record_of(recipe), recipe)) for recipe in TITLES
+def _memory(found: Record) -> str:
+    """What the comparison held at most, where that was measured."""
+    peak = found.get("peak_memory_gb")
+    return "" if peak is None else f" It never held more than {peak:.1f} GB."
+
+
+def write_mixing_trials(records: Records) -> str:
+    """How far apart the frames of the mixture are, chosen on validation data."""
+    record = records.load("mixing_trials.json")
+    settings = ("interval", "frames", "train", "train_runs", "method")
+    groups = groupby(record["trials"], key=itemgetter(*settings))
+    lines = [[*_trial_cells(list(trials))] for _, trials in groups]
+    header = ("time between frames", "frames", "training runs", "method", "seeds")
+    scores = ("validation RMSE", "RMSE", "latent std")
+    return f"""\
+### Binary mixing: time between frames
+
+On validation data, with about as many pairs of frames: the validation RMSE that chooses \
+checkpoints, and the RMSE against ensembles from {record["references"].partition(";")[0]}, means \
+over seeds. `results/mixing_trials.json`.
+
+{table([*header, *scores], lines)}
+"""
+
+
+def _trial_cells(trials: Sequence[Record]) -> Iterator[str]:
+    first = trials[0]
+    yield from (f"{first['interval']:g}", f"{first['frames']}")
+    yield f"{first['train']} x {first['train_runs']}"
+    yield from (name_of(first["method"]), listed([trial["seed"] for trial in trials]))
+    yield from (f"{mean(trial[key] for trial in trials):.3f}" for key in ("validation", "rmse"))
+    yield f"{mean(trial['latent_std'] for trial in trials):.2f}"
+
+
+SECTIONS = (
+    *(Section(write_comparison(recipe), (record_of(recipe), recipe)) for recipe in TITLES),
+    Section(write_mixing_trials, ("mixing_trials.json",)),
 )

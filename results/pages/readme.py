@@ -4,19 +4,23 @@ from tampl.report.names import in_reading_order, name_of
 
 from . import paper
 from .records import Record, Records, Section
-from .tables import counted, listed, machine, spread, table
+from .tables import counted, machine, spread, table, trained
 
 
 def write_column(records: Records) -> str:
     """The small lattice beside the paper's size."""
-    mini, column = records.load("compare-sirs-mini.json"), records.sirs.as_dict()
-    devices = sorted({run.training_provenance["device"] for run in records.sirs_runs})
+    mini, column = (records.comparisons[name].as_dict() for name in ("sirs-mini", "sirs"))
     return f"""\
-{describe_scores(mini)} in the middle the paper's methods on its 100 x 100 lattice, \
-{len(column["seeds"])} seeds where nothing else is said, trained on {listed(devices)}; right the \
-paper's own numbers, with initial patterns that differ from ours.
+Lattice SIRS: RMSE of the forecast mean and squared MMD of the marginals, on standardised \
+observables, mean and sample standard deviation over {len(column["seeds"])} training seeds. Left \
+all methods on the demo's 32 x 32 lattice; in the middle the paper's methods and TAMPL+ on its \
+100 x 100 lattice; right the paper's own numbers, with initial patterns that differ from ours. \
+Both {trained([*records.runs("sirs-mini"), *records.runs("sirs")])}.
 
-{scores_table(mini, column, with_paper=True)}
+{scores_table(mini, column)}
+
+Why some errors are that large, and what else to know of the table: \
+[docs/results.md](docs/results.md#reading-them).
 
 ![Initial lattices and the futures of their observables: simulation, TAMPL and two \
 closures](docs/images/sirs-predictions.png)
@@ -27,41 +31,14 @@ beside the simulation: [docs/results.md](docs/results.md).
 """
 
 
-def write_runs_so_far(records: Records) -> str:
-    """The small lattice beside the runs of an earlier recipe, until the column is there."""
-    mini, full = records.load("compare-sirs-mini.json"), records.load("compare-sirs-40.json")
-    return f"""\
-{describe_scores(mini)} right the runs on the paper's 100 x 100 lattice that are done, \
-{full["settings"]["epochs"]} epochs, with settings that are not final. {full["settings"]["note"]} \
-Trained on {machine(full)}.
-
-{scores_table(mini, full, with_paper=False)}
-"""
-
-
-def describe_scores(mini: Record) -> str:
-    """What the table's numbers are."""
-    return (
-        f"Lattice SIRS: RMSE of the forecast mean and squared MMD of the marginals, on "
-        f"standardised observables, mean and sample standard deviation over training seeds. Left "
-        f"all methods on the demo's 32 x 32 lattice, {len(mini['seeds'])} seeds, at commit "
-        f"{mini['provenance']['commit'][:7]};"
-    )
-
-
-def scores_table(mini: Record, full: Record, *, with_paper: bool) -> str:
+def scores_table(mini: Record, full: Record) -> str:
     """One line for each method and baseline; empty where it was not measured."""
     lines = [
-        [
-            name_of(key),
-            *_cells(mini, key),
-            *_cells(full, key),
-            *(paper.cells(key) if with_paper else ()),
-        ]
+        [name_of(key), *_cells(mini, key), *_cells(full, key), *paper.cells(key)]
         for key in in_reading_order({**mini["scores"], **full["scores"]})
     ]
-    header = ["", "RMSE, 32 x 32", "MMD²", "RMSE, 100 x 100", "MMD²"]
-    return table([*header, *(("RMSE, paper", "MMD²") if with_paper else ())], lines)
+    sizes = ("32 x 32", "100 x 100", "paper")
+    return table(["", *(text for size in sizes for text in (f"RMSE, {size}", "MMD²"))], lines)
 
 
 def write_times(records: Records) -> str:
@@ -97,8 +74,7 @@ def _cells(record: Record, key: str) -> list[str]:
 
 
 SECTIONS = (
-    Section(write_runs_so_far, ("compare-sirs-mini.json", "compare-sirs-40.json"), until="sirs"),
-    Section(write_column, ("compare-sirs-mini.json", "sirs")),
+    Section(write_column, ("sirs-mini", "sirs")),
     Section(
         write_times,
         ("seeds-sirs-mini.json", "demo.json", "sirs_simulation.json", "latent_cache.json"),

@@ -15,28 +15,12 @@ from tampl.report.runs import RunRecord
 
 Record = Mapping[str, Any]
 
-PENDING = frozenset(
-    {
-        "sirs",
-        "plan.json",
-        "sweep-sirs-jld.json",
-        "sweep-sirs-latent_dim.json",
-        "forecast_cost-h200.json",
-        "forecast_cost-cpu.json",
-    }
-)
-"""Records still to be measured: what needs them is left out until then. All others must exist."""
-
 
 @dataclass(frozen=True)
 class Records:
     """A folder of records: JSON files, and folders that `tampl record` filled."""
 
     folder: Path
-
-    def has(self, name: str) -> bool:
-        """Whether a record exists."""
-        return (self.folder / name).exists()
 
     def load(self, name: str) -> Any:  # noqa: ANN401
         """A record that is one file."""
@@ -47,14 +31,9 @@ class Records:
         return load_runs(self.folder / name)
 
     @cached_property
-    def sirs_runs(self) -> list[RunRecord]:
-        """The kept runs of `recipes/sirs.toml`."""
-        return self.runs("sirs")
-
-    @cached_property
-    def sirs(self) -> Comparison:
-        """The comparison of these runs."""
-        return read_results(self.folder)["sirs"]
+    def comparisons(self) -> dict[str, Comparison]:
+        """The comparisons of kept runs, by recipe."""
+        return read_results(self.folder)
 
 
 @dataclass(frozen=True)
@@ -64,22 +43,19 @@ class Section:
     Attributes:
         write: Makes its text.
         needs: The records it is made of.
-        until: It gives way to what is made of this record.
     """
 
     write: Callable[[Records], str]
     needs: tuple[str, ...]
-    until: str | None = None
 
-    def is_shown(self, records: Records) -> bool:
-        """Whether its records exist; refuses to leave out what is not pending."""
-        missing = {name for name in self.needs if not records.has(name)}
-        if missing - PENDING:
-            raise InputError(f"{records.folder} lacks {', '.join(sorted(missing - PENDING))}")
-        return not missing and (self.until is None or not records.has(self.until))
+    def text(self, records: Records) -> str:
+        """What it says; refuses to say it without all its records."""
+        missing = [name for name in self.needs if not (records.folder / name).exists()]
+        if missing:
+            raise InputError(f"{records.folder} lacks {', '.join(missing)}")
+        return self.write(records)
 
 
 def join(sections: Iterable[Section], records: Records) -> str:
-    """The sections that are shown, an empty line between them."""
-    texts = [section.write(records) for section in sections if section.is_shown(records)]
-    return "\n".join(f"{text.rstrip()}\n" for text in texts)
+    """The sections, an empty line between them."""
+    return "\n".join(f"{section.text(records).rstrip()}\n" for section in sections)

@@ -20,7 +20,7 @@ SCALES = ("tampl", "jld")
 
 def write_claims(records: Records) -> str:
     """Peaks, spread and latent scale."""
-    runs, methods = records.sirs_runs, records.sirs.methods
+    runs, column = records.runs("sirs"), records.comparisons["sirs"]
     return f"""\
 ### The paper's claims as numbers
 
@@ -28,11 +28,11 @@ Time and height of the peaks of the mean trajectory, averaged over test microsta
 forecast's spread over the true one, both as root mean squares over microstates and times; means \
 over training seeds.
 
-{claims_table(runs, methods)}
+{claims_table(runs, column.methods)}
 
 {describe_closures(runs)} {describe_spread(runs)}
 
-{describe_collapse(runs, records.sirs)}
+{describe_collapse(runs, column)}
 
 ![Standard deviation of the latent coordinates over epochs, TAMPL and \
 JLD](images/sirs-latent_scale.png)

@@ -12,7 +12,7 @@ from tampl.report.runs import RunRecord, training_seconds
 
 from . import paper
 from .records import Record, Records, Section
-from .tables import listed, scores_table, table
+from .tables import listed, seeded, table, trained
 
 VERDICTS = {
     Verdict.WORSE: "worse",
@@ -27,11 +27,11 @@ EARLIER = ("compare-sirs-40.json", "compare-sirs-48.json", "sirs-tampl-42.json")
 
 def write_column(records: Records) -> str:
     """Scores, what they are beside the paper's, and differences by seed."""
-    column = records.sirs
+    column = records.comparisons["sirs"]
     return f"""\
 ## The paper's size (`recipes/sirs.toml`)
 
-{describe_runs(records.sirs_runs, column)} `results/sirs/`.
+{describe_runs(records.runs("sirs"), column)} `results/sirs/`.
 
 {paper.beside(comparison_grid(column), column).markdown()}
 Excess is what is left of a score without the noise of finite ensembles. The paper's initial \
@@ -65,14 +65,12 @@ One simulated trajectory from each of the two.
 
 def describe_runs(runs: Sequence[RunRecord], column: Comparison) -> str:
     """Seeds, machine and settings, and what is missing."""
-    devices = sorted({run.training_provenance["device"] for run in runs})
-    commits = sorted({str(run.training_provenance["commit"]) for run in runs})
     transition = runs[0].recipe["model"]["transition"]
     missing = [f"{name_of(method)} {seed}" for method, seed in column.waiting]
     without = f" Not there: {listed(missing)}." if missing else ""
     return (
-        f"Training seeds {listed(column.seeds)}, trained on {listed(devices)} at commit "
-        f"{listed(commits)}. The velocity network has hidden layers of "
+        f"{seeded(column.seeds)}, {trained(runs)}, {len(runs[0].history)} epochs. "
+        f"The velocity network has hidden layers of "
         f"{listed(transition['hidden'])} units and is integrated in {transition['steps']} steps "
         f"of the {transition['solver']} rule.{without}"
     )
@@ -93,7 +91,7 @@ def describe_targets(column: Comparison) -> str:
 
 
 def describe_verdicts(column: Comparison) -> str:
-    """Which methods the intervals set apart from TAMPL."""
+    """Which methods the intervals set apart from TAMPL, and which every seed does."""
     parts = []
     for metric, title in (("rmse", "RMSE"), ("mmd", "MMD²")):
         found = {key: getattr(pair, metric) for key, pair in column.paired.items()}
@@ -103,17 +101,19 @@ def describe_verdicts(column: Comparison) -> str:
             for verdict, text in VERDICTS.items()
             if verdict in known.values()
         ]
-        parts += [f"{title} beside TAMPL's: {'; '.join(groups)}."] if groups else []
+        ahead = [name_of(key) for key, pair in found.items() if pair and min(pair.values) > 0]
+        always = f" With every seed TAMPL's is below that of {listed(ahead)}." if ahead else ""
+        parts += [f"{title} beside TAMPL's: {'; '.join(groups)}.{always}"] if groups else []
     return " ".join(parts)
 
 
 def write_runs(records: Records) -> str:
     """What the runs took, and how far the ledger says they are."""
-    runs, ledger = records.sirs_runs, records.load("plan.json")
+    runs, ledger = records.runs("sirs"), records.load("plan.json")
     states = [entry["state"] for entry in ledger]
     counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
     lines = []
-    for method in records.sirs.methods:
+    for method in records.comparisons["sirs"].methods:
         own = [run for run in runs if run.method == method]
         epochs = sorted({len(run.history) for run in own})
         seconds = f"{mean(map(training_seconds, own)):.0f}"
@@ -129,35 +129,19 @@ Where parts are trained one after another, their epochs add up. The ledger, `res
 """
 
 
-def write_runs_so_far(records: Records) -> str:
-    """The runs of an earlier recipe, until the column is there."""
-    latest = records.load("compare-sirs-40.json")
-    return f"""\
-## The paper's size: runs so far
-
-{describe_earlier(records)} The paper's TAMPL has {paper.SCORES[ANCHOR]["rmse"][0]}. With \
-{latest["settings"]["epochs"]} epochs, all that was run:
-
-{scores_table(latest)}
-"""
-
-
 def write_earlier(records: Records) -> str:
-    """The same as a paragraph, once the column is there."""
-    return f"### Earlier settings\n\n{describe_earlier(records)}\n"
-
-
-def describe_earlier(records: Records) -> str:
     """What was run with earlier settings of the recipe."""
     latest, before, first = (records.load(name) for name in EARLIER)
-    return (
-        f"{_describe_comparison(latest)}: `results/{EARLIER[0]}`. {latest['settings']['note']} "
-        f"{_describe_comparison(before)}: `results/{EARLIER[1]}`. Before that, one run of "
-        f"{first['epochs']} epochs with a velocity network of 4 x 512, five equal steps and rates "
-        f"of 2e-3: TAMPL {first['scores']['tampl']['rmse']:.4f}, MMD² "
-        f"{first['scores']['tampl']['mmd']:.4f}, {first['median_epoch_seconds']:.1f} s an epoch; "
-        f"`results/{EARLIER[2]}`."
-    )
+    return f"""\
+### Earlier settings
+
+{_describe_comparison(latest)}: `results/{EARLIER[0]}`. {latest["settings"]["note"]} \
+{_describe_comparison(before)}: `results/{EARLIER[1]}`. Before that, one run of \
+{first["epochs"]} epochs with a velocity network of 4 x 512, five equal steps and rates \
+of 2e-3: TAMPL {first["scores"]["tampl"]["rmse"]:.4f}, MMD² \
+{first["scores"]["tampl"]["mmd"]:.4f}, {first["median_epoch_seconds"]:.1f} s an epoch; \
+`results/{EARLIER[2]}`.
+"""
 
 
 def _describe_comparison(record: Record) -> str:
@@ -175,11 +159,8 @@ def _describe_comparison(record: Record) -> str:
     )
 
 
-COLUMN = (
-    Section(write_runs_so_far, EARLIER, until="sirs"),
-    Section(write_column, ("sirs",)),
-)
+COLUMN = (Section(write_column, ("sirs",)),)
 RUNS = (
     Section(write_runs, ("sirs", "plan.json")),
-    Section(write_earlier, (*EARLIER, "sirs")),
+    Section(write_earlier, EARLIER),
 )

@@ -1,7 +1,7 @@
 """What was varied, tuned, timed and tried at the paper's size."""
 
 from .records import Record, Records, Section
-from .tables import accuracy_table, cost_table, listed, machine, sweep_table, tuning_table
+from .tables import accuracy_table, cost_table, listed, machine, seeded, sweep_table, tuning_table
 
 
 def write_jld_sweep(records: Records) -> str:
@@ -19,7 +19,7 @@ def _write_sweep(records: Records, name: str, title: str) -> str:
     return f"""\
 ### {title}
 
-Training seeds {listed(sweep["seeds"])}, on {machine(sweep)}. `results/{name}`.
+{seeded(sweep["seeds"])}, on {machine(sweep)}. `results/{name}`.
 
 {sweep_table(sweep)}
 """

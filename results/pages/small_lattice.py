@@ -1,24 +1,24 @@
 """The section of the small lattice, on which all methods were measured first."""
 
+from tampl.report.comparison_tables import comparison_grid, difference_grid
+
 from .records import Records, Section
-from .tables import listed, machine, paired_table, scores_table, sweep_table, tuning_table
+from .tables import machine, seeded, sweep_table, trained, tuning_table
 
 
 def write_comparison(records: Records) -> str:
     """All methods, their differences, and the same on a CPU."""
-    mini, cpu = records.load("compare-sirs-mini.json"), records.load("compare-sirs-mini-cpu.json")
+    mini, cpu = records.comparisons["sirs-mini"], records.load("compare-sirs-mini-cpu.json")
     return f"""\
 ## Small lattice (`recipes/sirs-mini.toml`)
 
-Training seeds {listed(mini["seeds"])}, on {machine(mini)}. Weights are averaged as the recipe \
-says, for every method. `results/compare-sirs-mini.json`.
+{seeded(mini.seeds)}, {trained(records.runs("sirs-mini"))}. Weights are averaged \
+as the recipe says, for every method. `results/sirs-mini/`.
 
-{scores_table(mini)}
-
+{comparison_grid(mini).markdown()}
 Differences paired by seed, with the 95 % interval of Student's t:
 
-{paired_table(mini)}
-
+{difference_grid(mini).markdown()}
 {len(cpu["methods"])} methods with seed {cpu["seeds"][0]} on \
 {cpu["provenance"]["cores"]} cores ({machine(cpu)}) took \
 {cpu["seconds"] / 60:.0f} minutes, simulation and evaluation included: TAMPL \
@@ -26,7 +26,7 @@ Differences paired by seed, with the 95 % interval of Student's t:
 `results/compare-sirs-mini-cpu.json`.
 
 ![One simulated trajectory, and the observables as simulated and as each method forecasts \
-them](images/comparison.png)
+them](images/sirs-mini-comparison.png)
 
 One test microstate of the small lattice, all methods with seed 42. On top one simulated \
 trajectory; below, simulation in black, each method in its colour, bands of one standard deviation.
@@ -66,7 +66,7 @@ places. `results/tuning.json`.
 
 
 SECTIONS = (
-    Section(write_comparison, ("compare-sirs-mini.json", "compare-sirs-mini-cpu.json")),
+    Section(write_comparison, ("sirs-mini", "compare-sirs-mini-cpu.json")),
     Section(write_sweeps, ("sweep-sirs-mini-jld.json", "sweep-sirs-mini-latent_dim.json")),
     Section(write_tuning, ("tuning.json",)),
 )

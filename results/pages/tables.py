@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from tampl.report.grids import MISSING, score_text
 from tampl.report.names import name_of
+from tampl.report.runs import RunRecord
 
 from .records import Record
 
@@ -22,6 +23,11 @@ def listed(values: Sequence[object]) -> str:
     return ", ".join(map(str, values))
 
 
+def seeded(seeds: Sequence[int]) -> str:
+    """Says which training seeds were used."""
+    return f"Training seed{'s' * (len(seeds) > 1)} {listed(seeds)}"
+
+
 def spread(summary: Record | None) -> str:
     """Mean and sample standard deviation, or the one value."""
     if summary is None:
@@ -36,40 +42,17 @@ def counted(found: int, wanted: int) -> str:
     return "" if found == wanted else f" (n = {found})"
 
 
-def interval(difference: Record | None) -> str:
-    """A paired difference with its interval and verdict."""
-    if difference is None:
-        return MISSING
-    low, high = difference["low"], difference["high"]
-    if low is None:
-        return score_text(difference["mean"], "+")
-    mean, low, high = (score_text(value, "+") for value in (difference["mean"], low, high))
-    return f"{mean} ({low} to {high}), {difference['verdict']}"
-
-
 def machine(record: Record) -> str:
     """Where a record was made."""
     device = record["provenance"]["device"]
     return f"{record['provenance']['cpu']}" if device == "cpu" else f"one {device}"
 
 
-def scores_table(record: Record) -> str:
-    """All rows of a comparison."""
-    lines = []
-    for key, row in record["scores"].items():
-        scale = "" if row["latent_std"] is None else f"{row['latent_std']:.2f}"
-        collapsed = f"{len(row['collapsed'])} of {len(row['seeds'])}" if row["seeds"] else ""
-        lines.append([name_of(key), spread(row["rmse"]), spread(row["mmd"]), scale, collapsed])
-    return table(["", "RMSE", "MMD²", "latent std", "collapsed"], lines)
-
-
-def paired_table(record: Record) -> str:
-    """Differences to TAMPL."""
-    lines = [
-        [name_of(key), interval(pair["rmse"]), interval(pair["mmd"])]
-        for key, pair in record["paired"].items()
-    ]
-    return table(["method minus TAMPL", "RMSE", "MMD²"], lines)
+def trained(runs: Sequence[RunRecord]) -> str:
+    """Where runs were trained, and at which commit."""
+    devices = {run.training_provenance["device"] for run in runs}
+    commits = {str(run.training_provenance["commit"]) for run in runs}
+    return f"trained on {listed(sorted(devices))} at commit {listed(sorted(commits))}"
 
 
 def sweep_table(record: Record) -> str:

@@ -44,6 +44,7 @@ def test_verdicts():
     rows += [("vamp", 1, 0.09, None), ("vamp", 2, 0.12, None), ("jld-vic", 1, 0.2, 0.1)]
     text = column.describe_verdicts(compared(rows))
     assert "worse: JLD; tie: VAMP; one seed, no interval: JLD-VIC." in text
+    assert "With every seed TAMPL's is below that of JLD, JLD-VIC. MMD²" in text
     assert "VAMP" not in text.partition("MMD²")[2]
 
 
