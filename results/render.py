@@ -39,11 +39,12 @@ def write(root: Path) -> None:
     """Writes the pages of a tree, and their figures."""
     for page in PAGES:
         (root / page).write_text(rendered(root, page))
-    from pages.figures import draw_comparison, draw_sirs
+    from pages.figures import draw_comparison, draw_predictions, draw_sirs
     from pages.polymer_regimes import draw_regimes
 
     records, images = Records(root / "results"), root / "docs" / "images"
     draw_sirs(records, images)
+    draw_predictions(records.runs("sirs-mini"), images / "sirs-mini-predictions.png")
     draw_regimes(records, images / "polymer-regimes.png")
     for recipe in ("sirs-mini", *laptops.TITLES):
         draw_comparison(records.runs(recipe), images / f"{recipe}-comparison.png")

@@ -12,20 +12,14 @@ from tampl.report.names import in_reading_order
 from tampl.report.runs import RunRecord, shown_labels
 from tampl.systems import System
 
-from .records import Records
+from .records import SEED, Record, Records
 from .sirs_claims import SCALES
-
-SEED = 42
-"""Of the runs that are shown."""
 
 
 def draw_sirs(records: Records, images: Path) -> list[Path]:
     """Writes `sirs-*.png`: predictions, comparison, strip of microstates, latent scales."""
-    runs = {method: _runs(records, method) for method in records.comparisons["sirs"].methods}
-    shown = {method: own[0] for method, own in runs.items() if own[0].seed == SEED}
-    for method in SCALES:
-        if method not in shown:
-            raise InputError(f"{records.folder / 'sirs'} lacks {method} with seed {SEED}")
+    runs = records.runs("sirs")
+    shown = _shown(runs)
     kind, cases = shown["tampl"].kind, shown["tampl"].cases
     labels = shown_labels(cases) or tuple(dict.fromkeys(case.label for case in cases.cases))
     strips = _strips(shown["tampl"], labels)
@@ -40,7 +34,7 @@ def draw_sirs(records: Records, images: Path) -> list[Path]:
         ),
         "strip": figures.strip(strips, kind),
         "latent_scale": figures.latent_scales(
-            {method: [run.history for run in runs[method]] for method in SCALES}
+            {method: _histories(runs, method) for method in SCALES}
         ),
     }
     paths = {name: images / f"sirs-{name}.png" for name in drawn}
@@ -49,13 +43,20 @@ def draw_sirs(records: Records, images: Path) -> list[Path]:
     return list(paths.values())
 
 
+def draw_predictions(runs: Sequence[RunRecord], path: Path) -> None:
+    """Writes what TAMPL and closures say of the shown test microstates."""
+    first = _shown(runs)["tampl"]
+    figure = figures.predictions(first.cases, first.kind, labels=shown_labels(first.cases))
+    path.write_bytes(figures.png_bytes(figure))
+
+
 def draw_comparison(runs: Sequence[RunRecord], path: Path) -> None:
-    """Writes the comparison of the runs of the shown seed on one test microstate."""
-    shown = {run.method: run for run in runs if run.seed == SEED}
+    """Writes the comparison of all methods on one test microstate."""
+    shown = _shown(runs)
     first = shown["tampl"]
     case = shown_case(first.cases)
     figure = figures.comparison(
-        {method: shown[method].cases for method in in_reading_order(shown)},
+        {method: run.cases for method, run in shown.items()},
         take_snapshots(case, _system(first)),
         index=case.index,
         kind=first.kind,
@@ -63,10 +64,19 @@ def draw_comparison(runs: Sequence[RunRecord], path: Path) -> None:
     path.write_bytes(figures.png_bytes(figure))
 
 
-def _runs(records: Records, method: str) -> list[RunRecord]:
-    """The runs of a method, the shown seed first."""
-    own = [run for run in records.runs("sirs") if run.method == method]
-    return sorted(own, key=lambda run: (run.seed != SEED, run.seed))
+def _shown(runs: Sequence[RunRecord]) -> dict[str, RunRecord]:
+    """The runs of the shown seed by method, in reading order."""
+    found = {run.method: run for run in runs if run.seed == SEED}
+    for method in SCALES:
+        if method not in found:
+            raise InputError(f"the kept runs lack {method} with seed {SEED}")
+    return {method: found[method] for method in in_reading_order(found)}
+
+
+def _histories(runs: Sequence[RunRecord], method: str) -> list[Sequence[Record]]:
+    """The learning curves of a method, the shown seed's first."""
+    own = [run for run in runs if run.method == method]
+    return [run.history for run in sorted(own, key=lambda run: (run.seed != SEED, run.seed))]
 
 
 def _strips(run: RunRecord, labels: Sequence[str]) -> dict[str, Snapshots]:

@@ -41,6 +41,6 @@ def beside(grid: Grid, comparison: Comparison) -> Grid:
 def distance(comparison: Comparison, method: str, metric: str) -> str:
     """How far a method's mean is from what the paper has for TAMPL, in words."""
     row, target = comparison.scores[method], SCORES["tampl"][metric][0]
-    found = (row.rmse if metric == "rmse" else row.mmd).mean
+    found = getattr(row, metric).mean
     side = "above" if found > target else "below"
     return f"{found:.4f}, {abs(found / target - 1):.0%} {side} {target:.4f}".replace("%", " %")

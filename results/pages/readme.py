@@ -3,7 +3,7 @@
 from tampl.report.names import in_reading_order, name_of
 
 from . import paper
-from .records import Record, Records, Section
+from .records import SEED, Record, Records, Section
 from .tables import counted, machine, spread, table, trained
 
 
@@ -25,8 +25,8 @@ Why some errors are that large, and what else to know of the table: \
 ![Initial lattices and the futures of their observables: simulation, TAMPL and two \
 closures](docs/images/sirs-predictions.png)
 
-Two initial lattices of 100 x 100 sites and what becomes of them, with TAMPL from seed 42. What \
-the paper says of the closures, of collapse and of spread, in numbers, and what a forecast costs \
+Two initial lattices of 100 x 100 sites and what becomes of them, with TAMPL from seed {SEED}. \
+What the paper says of the closures, of collapse and of spread, in numbers, and what a forecast costs \
 beside the simulation: [docs/results.md](docs/results.md).
 """
 
@@ -50,14 +50,16 @@ def write_times(records: Records) -> str:
         for run in seeds["runs"]
     ]
     return f"""\
-Over {len(ratios)} trainings on the small lattice with different training and data seeds, TAMPL's \
+Over {len(ratios)} trainings on the small lattice with different training and data seeds, at \
+commit {seeds["provenance"]["commit"]}, TAMPL's \
 RMSE was {min(ratios):.2f} to {max(ratios):.2f} of the mean training trajectory's. The weights of \
 the transition, or of all modules where they are trained together, are averaged over the last \
 steps (`average` in the recipes). Differences paired by seed, sweeps and what was tuned: \
 [docs/results.md](docs/results.md).
 
 `make demo` from a new clone took {demo["seconds"] / 60:.0f} minutes on \
-{demo["provenance"]["cores"]} cores ({machine(demo)}), installation included.
+{demo["provenance"]["cores"]} cores ({machine(demo)}), installation included, at commit \
+{demo["provenance"]["commit"]}.
 
 One trajectory of the paper's size takes {speed["milliseconds_per_trajectory"]:.1f} ms on one \
 core ({speed["provenance"]["cpu"]}). A cached epoch takes {cache["ratio"]:.2f} of the time of a \

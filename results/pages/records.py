@@ -15,6 +15,9 @@ from tampl.report.runs import RunRecord
 
 Record = Mapping[str, Any]
 
+SEED = 42
+"""The training seed of the runs that figures show."""
+
 
 @dataclass(frozen=True)
 class Records:
@@ -28,12 +31,17 @@ class Records:
 
     def runs(self, name: str) -> list[RunRecord]:
         """The kept runs of a recipe."""
-        return load_runs(self.folder / name)
+        return self._kept[name]
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
         """The comparisons of kept runs, by recipe."""
         return read_results(self.folder)
+
+    @cached_property
+    def _kept(self) -> dict[str, list[RunRecord]]:
+        folders = (path for path in self.folder.iterdir() if path.is_dir())
+        return {path.name: load_runs(path) for path in folders}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from tampl.report.grids import MISSING
 from tampl.report.names import name_of
 from tampl.report.runs import RunRecord
 
-from .records import Records, Section
+from .records import SEED, Records, Section
 from .tables import listed, table
 
 CLOSURES = ("mean_field", "pair")
@@ -37,7 +37,7 @@ over training seeds.
 ![Standard deviation of the latent coordinates over epochs, TAMPL and \
 JLD](images/sirs-latent_scale.png)
 
-Standard deviation of the latent coordinates over epochs, seed 42 strong, other seeds faint.
+Standard deviation of the latent coordinates over epochs, seed {SEED} strong, other seeds faint.
 """
 
 

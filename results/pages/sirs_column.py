@@ -11,7 +11,7 @@ from tampl.report.names import name_of
 from tampl.report.runs import RunRecord, training_seconds
 
 from . import paper
-from .records import Record, Records, Section
+from .records import SEED, Record, Records, Section
 from .tables import listed, seeded, table, trained
 
 VERDICTS = {
@@ -48,14 +48,14 @@ Differences paired by seed, with the 95 % interval of Student's t; below zero a 
 ![Initial lattices and the futures of their observables: simulation, TAMPL and two \
 closures](images/sirs-predictions.png)
 
-Two test microstates, one cluster of infected sites and four: simulation, TAMPL with seed 42, \
+Two test microstates, one cluster of infected sites and four: simulation, TAMPL with seed {SEED}, \
 mean field and pair approximation. Bands are one standard deviation; infected sites are red, \
 recovered ones blue.
 
 ![One simulated trajectory, and the observables as simulated and as each method forecasts \
 them](images/sirs-comparison.png)
 
-The second of them again, all methods with seed 42.
+The second of them again, all methods with seed {SEED}.
 
 ![Lattices along one simulated trajectory from each of the two](images/sirs-strip.png)
 
@@ -65,11 +65,13 @@ One simulated trajectory from each of the two.
 
 def describe_runs(runs: Sequence[RunRecord], column: Comparison) -> str:
     """Seeds, machine and settings, and what is missing."""
-    transition = runs[0].recipe["model"]["transition"]
+    recipe = runs[0].recipe
+    transition = recipe["model"]["transition"]
     missing = [f"{name_of(method)} {seed}" for method, seed in column.waiting]
     without = f" Not there: {listed(missing)}." if missing else ""
     return (
-        f"{seeded(column.seeds)}, {trained(runs)}, {len(runs[0].history)} epochs. "
+        f"{seeded(column.seeds)}, {trained(runs)}, {recipe['training']['epochs']} epochs "
+        f"a turn. "
         f"The velocity network has hidden layers of "
         f"{listed(transition['hidden'])} units and is integrated in {transition['steps']} steps "
         f"of the {transition['solver']} rule.{without}"

@@ -2,7 +2,7 @@
 
 from tampl.report.comparison_tables import comparison_grid, difference_grid
 
-from .records import Records, Section
+from .records import SEED, Records, Section
 from .tables import machine, seeded, sweep_table, trained, tuning_table
 
 
@@ -21,14 +21,15 @@ Differences paired by seed, with the 95 % interval of Student's t:
 {difference_grid(mini).markdown()}
 {len(cpu["methods"])} methods with seed {cpu["seeds"][0]} on \
 {cpu["provenance"]["cores"]} cores ({machine(cpu)}) took \
-{cpu["seconds"] / 60:.0f} minutes, simulation and evaluation included: TAMPL \
+{cpu["seconds"] / 60:.0f} minutes, simulation and evaluation included, at commit \
+{cpu["provenance"]["commit"]}: TAMPL \
 {cpu["scores"]["tampl"]["rmse"]["mean"]:.4f}, JLD {cpu["scores"]["jld"]["rmse"]["mean"]:.4f}. \
 `results/compare-sirs-mini-cpu.json`.
 
 ![One simulated trajectory, and the observables as simulated and as each method forecasts \
 them](images/sirs-mini-comparison.png)
 
-One test microstate of the small lattice, all methods with seed 42. On top one simulated \
+One test microstate of the small lattice, all methods with seed {SEED}. On top one simulated \
 trajectory; below, simulation in black, each method in its colour, bands of one standard deviation.
 """
 

@@ -108,5 +108,5 @@ def test_a_page_is_not_made_without_its_records(tree):
 
 def test_figures_need_the_shown_seed(tree):
     (tree / "results" / "sirs" / "jld-42.json").unlink()
-    with pytest.raises(InputError, match="lacks jld with seed 42"):
+    with pytest.raises(InputError, match="lack jld with seed 42"):
         DRAW(OPEN(tree / "results"), tree)
