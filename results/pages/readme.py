@@ -26,8 +26,8 @@ Why some errors are that large, and what else to know of the table: \
 closures](docs/images/sirs-predictions.png)
 
 Two initial lattices of 100 x 100 sites and what becomes of them, with TAMPL from seed {SEED}. \
-What the paper says of the closures, of collapse and of spread, in numbers, and what a forecast costs \
-beside the simulation: [docs/results.md](docs/results.md).
+What the paper says of the closures, of collapse and of spread, in numbers, and what a forecast \
+costs beside the simulation: [docs/results.md](docs/results.md).
 """
 
 
