@@ -27,7 +27,14 @@ from ..linear import (
     rollout_error,
     transition_loss,
 )
-from ..realisability import is_exact, observable_row_space, realise, refuse_batch, refuse_inexact
+from ..realisability import (
+    NoRealisationError,
+    is_exact,
+    observable_row_space,
+    realise,
+    refuse_batch,
+    refuse_inexact,
+)
 from ..selection import find_threshold
 from ..updates import Round
 from .anchoring import fit_transition, scale_anchoring
@@ -135,13 +142,12 @@ def _realisability(system: LinearSystem, latent_dim: int) -> Finding:
     )
     try:
         realise(system, latent_dim)
+    except NoRealisationError as error:
+        # The rule is for callers of `realise`; only its reason is news here.
+        verdict = "none exists"
+        words = f"No exact realisation of dimension {latent_dim} exists, since {error.reason}."
     except InputError as error:
-        # The message is for callers of `realise`; only its reason is news here.
-        message, _, reason = str(error).replace("`latent_dim`", "`d`").partition(", since ")
-        verdict, words = "undecided", f"{message}."
-        if reason:
-            verdict = "none exists"
-            words = f"No exact realisation of dimension {latent_dim} exists, since {reason}."
+        verdict, words = "undecided", f"{error}."
     return Finding("realisability", verdict, words, numbers)
 
 
