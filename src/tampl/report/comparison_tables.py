@@ -8,6 +8,7 @@ and what that says; an interval that holds zero is a tie.
 from dataclasses import dataclass
 
 from ..evaluate.comparison import ANCHOR, Comparison
+from ..evaluate.floor import FLOOR
 from ..evaluate.statistics import Difference, Summary
 from .grids import MISSING, Column, Grid, Line, csv_text, score_text
 from .names import name_of
@@ -112,7 +113,7 @@ def _method_cells(comparison: Comparison, method: str) -> tuple[str, ...]:
 
 def _baseline_cells(comparison: Comparison, key: str) -> tuple[str, ...]:
     rmse, mmd = (_metric_cells(metric, 1) for metric in _metrics(comparison, key))
-    if key == "floor":  # no excess by definition, which is not the same as one that is unknown
+    if key == FLOOR:  # no excess by definition, which is not the same as one that is unknown
         rmse, mmd = (rmse[0], ""), (mmd[0], "")
     return (name_of(key), *rmse, *mmd, "", "")
 
