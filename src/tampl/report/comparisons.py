@@ -176,7 +176,7 @@ def _summary(comparison: Comparison) -> str:
     ranking = _ranking(comparison)
     if not ranking:
         return f"{text} No run is done yet."
-    texts = [f"{name_of(key)} {comparison.scores[key].rmse.mean:.3f}" for key in ranking]
+    texts = [f"{name_of(key)} {score_text(comparison.scores[key].rmse.mean)}" for key in ranking]
     return f"{text} Mean RMSE from low to high: {', '.join(texts)}."
 
 

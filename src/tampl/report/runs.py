@@ -215,10 +215,10 @@ def _summary(table: ScoreTable) -> str:
     name, own = next(iter(table.runs.items()))
     others = {name_of(key): score for key, score in table.runs.items() if key != name}
     others |= {name_of(key).lower(): score for key, score in table.baselines.items()}
-    texts = ", ".join(f"{text} {score.rmse:.3f}" for text, score in others.items())
+    texts = ", ".join(f"{text} {score_text(score.rmse)}" for text, score in others.items())
     return (
         f"From one initial microstate, {name_of(name)} forecasts the mean macrostate with an RMSE "
-        f"of {own.rmse:.3f} standard deviations ({texts})."
+        f"of {score_text(own.rmse)} standard deviations ({texts})."
     )
 
 
