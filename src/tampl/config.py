@@ -24,7 +24,7 @@ __all__ = ["Recipe", "find_system", "read_recipe", "resolve_system"]
 
 SECTIONS = ("system", "data", "model", "training", "methods")
 
-Record = TypeVar("Record", bound=BaseModel)
+Parsed = TypeVar("Parsed", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _table(value: object, key: str) -> dict[str, Any]:
     return value
 
 
-def _parse(record: type[Record], table: Mapping[str, Any], where: str) -> Record:
+def _parse(record: type[Parsed], table: Mapping[str, Any], where: str) -> Parsed:
     try:
         return record.model_validate(table)
     except ValidationError as error:

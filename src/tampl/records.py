@@ -1,4 +1,4 @@
-"""The base of all records that recipes, stores and checkpoints are made of, and strict JSON.
+"""The base of all records that recipes, stores and checkpoints are made of, and JSON.
 
 A record is frozen, refuses keys it does not know and numbers that are not finite.
 """
@@ -6,17 +6,35 @@ A record is frozen, refuses keys it does not know and numbers that are not finit
 import json
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Record", "strict_json"]
+from .errors import InputError
+
+__all__ = ["Record", "read_json", "strict_json"]
 
 
 class Record(BaseModel):
     """Plain data with types, checked when it is made."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+def read_json(path: Path, remedy: str) -> Any:  # noqa: ANN401
+    """The content of a file of JSON; one that is missing or damaged is refused.
+
+    Arguments:
+        path: The file.
+        remedy: What to do about it then.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist; {remedy}") from error
+    except ValueError as error:
+        raise InputError(f"{path} is damaged ({error}); {remedy}") from error
 
 
 def strict_json(value: object, *, indent: int | None = None) -> str:

@@ -22,15 +22,6 @@ def test_the_statistics_are_those_of_the_population():
     assert fitted.mean == [3.0] and fitted.std == [np.sqrt(5.0)]
 
 
-@pytest.mark.parametrize("shape", [(3,), (4, 3), (2, 5, 6, 3)])
-def test_restoring_undoes_standardizing(y, shape):
-    fitted = Normalization.fit(y)
-    values = np.random.default_rng(1).normal(size=shape)
-    restored = fitted.restore(fitted.standardize(values))
-    assert restored.shape == shape
-    np.testing.assert_allclose(restored, values, rtol=1e-9, atol=1e-9)
-
-
 @pytest.mark.parametrize("value", [0.0, 0.1])
 def test_a_constant_feature_is_refused_by_name(y, value):
     y[..., 1] = value

@@ -85,7 +85,7 @@ def edited(**changes):
 @pytest.mark.parametrize(
     "edit, words",
     [
-        (lambda text: text[:100], "no JSON"),
+        (lambda text: text[:100], "is damaged"),
         (lambda text: "[]", "`format` None"),
         (edited(format="zarr"), "`format` 'zarr'"),
         (edited(format_version=2), "`format_version` 2; this tampl reads 1"),

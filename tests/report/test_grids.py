@@ -1,7 +1,19 @@
 import csv
 import io
+from math import inf, nan
 
-from tampl.report.grids import Column, Grid, Line, csv_text, latex_text
+import pytest
+
+from tampl.report.grids import (
+    Column,
+    Grid,
+    Line,
+    csv_text,
+    interval_text,
+    latex_text,
+    score_text,
+    spread_text,
+)
 
 GRID = Grid(
     (Column("Method"), Column("RMSE"), Column("excess", soft=True)),
@@ -52,6 +64,36 @@ def test_every_special_sign_of_latex_is_escaped():
         r"<script>|a\_b\&\%\textbackslash{}\textasciitilde{}\textasciicircum{}\#\{\$\}"
     )
     assert latex_text("MMD² of jld-2, -1") == "MMD$^2$ of jld-2, $-$1"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.0000"),
+        (-0.00215, "-0.0022"),
+        (9.87654, "9.8765"),
+        (25.1773, "25.2"),
+        (-183.8026, "-184"),
+        (1243.2, "1243"),
+        (12432.0, "1.2e+04"),
+        (1.5e32, "1.5e+32"),
+        (inf, "inf"),
+        (nan, "nan"),
+    ],
+)
+def test_scores_are_short(value, text):
+    assert score_text(value) == text
+
+
+def test_numbers_of_a_cell_have_the_same_form():
+    assert spread_text(0.45, 0.0531) == "0.4500 ± 0.0531"
+    assert spread_text(916.5404, 1243.2) == "917 ± 1243"
+    assert spread_text(8.5, 11.25) == "8.5 ± 11.2"
+    assert spread_text(7500.0, 13000.0) == "7.5e+03 ± 1.3e+04"
+    assert spread_text(inf, nan) == "inf ± nan"
+    assert spread_text(25.1773, None) == "25.2"
+    assert interval_text(-2165.2, 3998.1) == "-2165 to +3998"
+    assert interval_text(-0.1499, 0.7898) == "-0.1499 to +0.7898"
 
 
 def test_csv_round_trip():

@@ -37,7 +37,17 @@ def test_the_latent_covariance_is_weighted_by_that_of_the_source():
 
 
 def test_words_have_the_shape_of_the_batch_and_are_not_cut():
-    one = tell(lambda x: f"x is {x:.1f}", np.float64(0.5))
-    assert isinstance(one, str) and one == "x is 0.5"
-    many = tell(lambda x: "long" * int(x), np.array([[1.0, 2.0, 30.0]]))
+    one = tell(lambda verdict, x: f"{verdict}: x is {x:.1f}", np.str_("free"), np.float64(0.5))
+    assert isinstance(one, str) and one == "free: x is 0.5"
+    numbers = np.array([[1.0, 2.0, 30.0]])
+    many = tell(lambda verdict, x: "long" * int(x), np.str_("free"), numbers)
     assert many.tolist() == [["long", "longlong", "long" * 30]]
+
+
+def test_a_word_that_is_no_verdict_is_a_mistake_of_ours():
+    assert tell(lambda verdict: verdict.name, np.array(["free", "no room"])).tolist() == [
+        "FREE",
+        "NO_ROOM",
+    ]
+    with pytest.raises(ValueError, match="perhaps"):
+        tell(lambda verdict: verdict.name, np.array(["perhaps"]))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tampl.errors import InputError
+from tampl.theory.certificates import gathering
 from tampl.theory.certificates.files import certify_file, read_system
 from tampl.theory.certificates.gathering import certify, certify_dimension
 from tampl.theory.experiments.cases import make_case1, make_case2, make_local
@@ -144,6 +145,15 @@ def test_complex_pairs_rule_a_dimension_out():
     assert found.verdict == "none exists"
     assert found.words.startswith("No exact realisation of dimension 2 exists, since the other 2")
     assert "latent_dim" not in found.words
+
+
+def test_what_cannot_be_computed_is_not_ruled_out(exact, monkeypatch):
+    def fail(system, latent_dim):
+        raise InputError("`A` has eigenvalues too close to each other, since it is so")
+
+    monkeypatch.setattr(gathering, "realise", fail)
+    found = certify_dimension(exact[0], 3, **OPTIONS)[0]
+    assert found.verdict == "undecided" and found.words.startswith("`A` has eigenvalues too close")
 
 
 def test_a_dimension_alone_is_certified_for_one_scaling(exact):

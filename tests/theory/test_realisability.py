@@ -10,6 +10,7 @@ from scipy import linalg, optimize
 from tampl.errors import InputError
 from tampl.theory.linear import LinearSystem, Realisation, rollout_error
 from tampl.theory.realisability import (
+    NoRealisationError,
     closure_misfit,
     is_exact,
     observable_row_space,
@@ -63,7 +64,7 @@ def test_every_dimension_is_realised_exactly_or_refused_for_parity(seed, r, sing
     system, rows = hide(rng, np.diag(rng.permutation([0.9, 0.4, -0.6])[:r]), rest)
     for d in range(r, system.n + 1):
         if (d - r) % 2 and not singles:
-            with pytest.raises(InputError, match="by an even number: no exact realisation"):
+            with pytest.raises(NoRealisationError, match="by an even number: no exact realis"):
                 realise(system, d)
             continue
         model = realise(system, d)
@@ -209,14 +210,17 @@ def test_one_wrong_member_makes_a_batch_inexact():
 
 def test_refusals_name_the_argument_and_the_size():
     system = LinearSystem(np.diag([0.9, 0.5, 0.3]), [[1.0, 1.0, 0.0]], np.eye(3))
-    with pytest.raises(InputError, match="`latent_dim` = 1 must be at least 2: no exact"):
+    with pytest.raises(NoRealisationError, match="`latent_dim` = 1 must be at least 2") as refusal:
         realise(system, 1)
+    reason = "the smallest A-invariant row space that contains row(C) has dimension 2"
+    assert refusal.value.reason == reason
+    assert str(refusal.value).endswith(f": no exact realisation is smaller, since {reason}")
     with pytest.raises(InputError, match="`latent_dim` = 4 must be at most n = 3"):
         realise(system, 4)
     with pytest.raises(InputError, match="`latent_dim` = 0 must be a whole number of at least 1"):
         realise(system, 0)
     turning = LinearSystem(linalg.block_diag(0.5, rotation(1.0)), np.eye(1, 3), np.eye(3))
-    with pytest.raises(InputError, match=r"`latent_dim` = 2 .* the other 2 .* part 0.841\)"):
+    with pytest.raises(NoRealisationError, match=r"= 2 must .* the other 2 .* part 0.841\)"):
         realise(turning, 2)
     batch = LinearSystem(np.ones((2, 3, 3)), np.eye(1, 3), np.eye(3))
     with pytest.raises(InputError, match=r"`A` must be one matrix .* \(2, 3, 3\)"):

@@ -59,10 +59,6 @@ class Normalization:
         """Macrostates (..., m) to mean 0 and variance 1."""
         return (np.asarray(y) - self.mean) / self.std
 
-    def restore(self, y: ArrayLike) -> NDArray[np.float64]:
-        """Standardized macrostates (..., m) back to their own units."""
-        return np.asarray(y) * self.std + self.mean
-
 
 def _refuse_unusable(y: NDArray[np.float64], names: Sequence[str]) -> None:
     for name, feature in zip(names, y.T, strict=True):

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from ..atomic import replacing
 from ..errors import InputError
+from ..records import read_json
 from ..systems.base import Description
 from .metadata import FORMAT, FORMAT_VERSION, Manifest, Shard
 from .shards import Arrays, empty_arrays, read_macrostates, read_shard
@@ -140,7 +141,7 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder} has no {MANIFEST}: give the folder of a store, or make one with "
             "`tampl simulate`"
         )
-    return _manifest(_json(path), path)
+    return _manifest(read_json(path, "restore it, or make the store again elsewhere"), path)
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -148,15 +149,6 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     text = json.dumps(manifest.model_dump(mode="json"), indent=2, ensure_ascii=False)
     with replacing(folder / MANIFEST) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
-
-
-def _json(path: Path) -> Any:  # noqa: ANN401
-    try:
-        return json.loads(path.read_bytes())
-    except ValueError as error:
-        raise InputError(
-            f"{path} is no JSON ({error}): restore it, or make the store again elsewhere"
-        ) from error
 
 
 def _manifest(tree: Any, path: Path) -> Manifest:  # noqa: ANN401

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .excess import excess
+from .floor import FLOOR
 from .metrics import Score
 from .statistics import Difference, Summary, paired_difference, summarize, summarize_known
 
@@ -145,7 +146,7 @@ def compare_scores(
         for method in methods
     }
     trained = {method: found for method, found in own.items() if found}
-    floor = baselines.get("floor")
+    floor = baselines.get(FLOOR)
     rows = {method: _method_row(found, floor) for method, found in trained.items()}
     rows |= {key: _baseline_row(key, baselines[key], floor) for key in order_baselines(baselines)}
     return Comparison(tuple(methods), tuple(seeds), rows, _paired(trained), tuple(failed))
@@ -158,7 +159,7 @@ def order_baselines(keys: Mapping[str, Any]) -> list[str]:
         >>> order_baselines({"mean_trajectory": 1, "pair": 2, "floor": 3})
         ['floor', 'pair', 'mean_trajectory']
     """
-    return sorted(keys, key=lambda key: (key != "floor", key == "mean_trajectory"))
+    return sorted(keys, key=lambda key: (key != FLOOR, key == "mean_trajectory"))
 
 
 def _method_row(runs: Sequence[RunScore], floor: Score | None) -> MethodScore:
@@ -174,7 +175,7 @@ def _method_row(runs: Sequence[RunScore], floor: Score | None) -> MethodScore:
 
 
 def _baseline_row(key: str, score: Score, floor: Score | None) -> MethodScore:
-    above = None if floor is None or key == "floor" else excess(score, floor)
+    above = None if floor is None or key == FLOOR else excess(score, floor)
     return MethodScore(summarize([score.rmse]), summarize_known([score.mmd]), above)
 
 

@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from .metrics import Score, Standardizer, distinct_kernel_mean, standardized_future
 
-__all__ = ["floor"]
+__all__ = ["FLOOR", "floor"]
+
+FLOOR = "floor"
+"""The key of the floor among scores: the one baseline that others exceed, and first of them."""
 
 
 def floor(reference: NDArray[Any], normalization: Standardizer) -> Score:

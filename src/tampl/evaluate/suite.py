@@ -19,7 +19,7 @@ from ..models import MacroModel
 from ..systems.base import Description, System
 from .cases import Case, Cases, choose_cases, curve
 from .claims import Peaks, peaks, spread_ratios
-from .floor import floor
+from .floor import FLOOR, floor
 from .metrics import Score, rmse, score, standardized_future
 
 __all__ = ["Evaluation", "evaluate_model", "refuse_other_system", "rollout_rmse"]
@@ -96,7 +96,7 @@ def evaluate_model(
     mean_trajectory = train.mean(axis=0)
     everywhere = np.broadcast_to(mean_trajectory, (len(test.microstates), *mean_trajectory.shape))
     scores["mean_trajectory"] = score(everywhere, test.macrostates, statistics)
-    scores["floor"] = floor(test.macrostates, statistics)
+    scores[FLOOR] = floor(test.macrostates, statistics)
     curves = {"reference": test.macrostates, **predictions}
     ratios = spread_ratios(ours.samples, test.macrostates) if model.stochastic else []
     return Evaluation(

@@ -8,7 +8,6 @@ A folder is one experiment, such as `results/sirs`: what is in it was evaluated 
 From it alone tables, figures and pages can be made again.
 """
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from ..errors import InputError
 from ..evaluate.cases import Cases
 from ..evaluate.claims import plain_peaks, read_peaks
 from ..evaluate.metrics import Score
-from ..records import strict_json
+from ..records import read_json, strict_json
 from .runs import RunRecord, training_seconds, write_texts
 
 __all__ = ["load_runs", "save_run"]
@@ -91,7 +90,4 @@ def _load(path: Path) -> RunRecord:
 
 
 def _read(path: Path) -> Any:  # noqa: ANN401
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path} is damaged ({error}); restore it or record again") from error
+    return read_json(path, "restore it or record again")

@@ -8,8 +8,18 @@ and what that says; an interval that holds zero is a tie.
 from dataclasses import dataclass
 
 from ..evaluate.comparison import ANCHOR, Comparison
+from ..evaluate.floor import FLOOR
 from ..evaluate.statistics import Difference, Summary
-from .grids import MISSING, Column, Grid, Line, csv_text, score_text
+from .grids import (
+    MISSING,
+    Column,
+    Grid,
+    Line,
+    csv_text,
+    interval_text,
+    score_text,
+    spread_text,
+)
 from .names import name_of
 
 __all__ = ["comparison_csv", "comparison_grid", "difference_grid", "failure_lines"]
@@ -112,7 +122,7 @@ def _method_cells(comparison: Comparison, method: str) -> tuple[str, ...]:
 
 def _baseline_cells(comparison: Comparison, key: str) -> tuple[str, ...]:
     rmse, mmd = (_metric_cells(metric, 1) for metric in _metrics(comparison, key))
-    if key == "floor":  # no excess by definition, which is not the same as one that is unknown
+    if key == FLOOR:  # no excess by definition, which is not the same as one that is unknown
         rmse, mmd = (rmse[0], ""), (mmd[0], "")
     return (name_of(key), *rmse, *mmd, "", "")
 
@@ -125,8 +135,7 @@ def _metric_cells(metric: _Metric, wanted: int) -> tuple[str, str]:
 def _spread(summary: Summary | None, wanted: int) -> str:
     if summary is None:
         return MISSING
-    std = "" if summary.std is None else f" ± {score_text(summary.std)}"
-    return f"{score_text(summary.mean)}{std}{_count(summary.values, wanted)}"
+    return f"{spread_text(summary.mean, summary.std)}{_count(summary.values, wanted)}"
 
 
 def _apart(difference: Difference | None, wanted: int) -> tuple[str, str, str]:
@@ -135,7 +144,7 @@ def _apart(difference: Difference | None, wanted: int) -> tuple[str, str, str]:
     mean = f"{score_text(difference.mean, '+')}{_count(difference.values, wanted)}"
     if difference.low is None or difference.high is None:
         return mean, "", ""
-    interval = f"{score_text(difference.low, '+')} to {score_text(difference.high, '+')}"
+    interval = interval_text(difference.low, difference.high)
     return mean, interval, "" if difference.verdict is None else difference.verdict.value
 
 

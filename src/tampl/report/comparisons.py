@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..evaluate.cases import Case, Cases
 from ..evaluate.comparison import ANCHOR, Comparison, FailedRun, RunScore, compare_scores
+from ..evaluate.floor import FLOOR
 from ..evaluate.health import find_collapse, latent_std
 from ..evaluate.snapshots import Snapshots
 from ..records import strict_json
@@ -175,13 +176,13 @@ def _summary(comparison: Comparison) -> str:
     ranking = _ranking(comparison)
     if not ranking:
         return f"{text} No run is done yet."
-    texts = [f"{name_of(key)} {comparison.scores[key].rmse.mean:.3f}" for key in ranking]
+    texts = [f"{name_of(key)} {score_text(comparison.scores[key].rmse.mean)}" for key in ranking]
     return f"{text} Mean RMSE from low to high: {', '.join(texts)}."
 
 
 def _numbers(comparison: Comparison) -> dict[str, str]:
     others = [method for method in _ranking(comparison) if method != ANCHOR]
-    shown = [key for key in (ANCHOR, *others[:1], "floor") if key in comparison.scores]
+    shown = [key for key in (ANCHOR, *others[:1], FLOOR) if key in comparison.scores]
     return {f"{name_of(key)}, RMSE": score_text(comparison.scores[key].rmse.mean) for key in shown}
 
 

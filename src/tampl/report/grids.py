@@ -7,7 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["MISSING", "Column", "Grid", "Line", "csv_text", "latex_text", "score_text"]
+__all__ = [
+    "MISSING",
+    "Column",
+    "Grid",
+    "Line",
+    "csv_text",
+    "interval_text",
+    "latex_text",
+    "score_text",
+    "spread_text",
+]
 
 MISSING = "N/A"
 _LATEX_SPECIAL = str.maketrans(
@@ -80,13 +90,37 @@ class Grid:
 
 
 def score_text(value: float, sign: str = "") -> str:
-    """A score with four decimals; by its power of ten where a rollout ran away.
+    """A score with four decimals; with fewer from 10 on, where a rollout ran away.
 
     Example:
-        >>> score_text(0.10561), score_text(0.02, sign="+"), score_text(1.5e32)
-        ('0.1056', '+0.0200', '1.5e+32')
+        >>> score_text(0.10561), score_text(0.02, sign="+"), score_text(916.54), score_text(1.5e32)
+        ('0.1056', '+0.0200', '917', '1.5e+32')
     """
-    return f"{value:{sign}.4f}" if abs(value) < 1000 else f"{value:{sign}.1e}"
+    return f"{value:{sign}{_digits(value)}}"
+
+
+def spread_text(mean: float, std: float | None) -> str:
+    """A mean with its standard deviation, where there is one.
+
+    Example:
+        >>> spread_text(0.4713, 0.0531), spread_text(916.54, 1243.2)
+        ('0.4713 ± 0.0531', '917 ± 1243')
+    """
+    if std is None:
+        return score_text(mean)
+    digits = _digits(mean, std)
+    return f"{mean:{digits}} ± {std:{digits}}"
+
+
+def interval_text(low: float, high: float) -> str:
+    """An interval of differences.
+
+    Example:
+        >>> interval_text(-0.0127, 0.0318), interval_text(-6.4595, 10.5023)
+        ('-0.0127 to +0.0318', '-6.5 to +10.5')
+    """
+    digits = _digits(low, high)
+    return f"{low:+{digits}} to {high:+{digits}}"
 
 
 def csv_text(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
@@ -106,6 +140,16 @@ def latex_text(text: str) -> str:
         $-$0.5 \& jld\_2
     """
     return _NEGATIVE.sub("$-$", text.translate(_LATEX_SPECIAL))
+
+
+def _digits(*values: float) -> str:
+    """The format of the numbers of one cell, which the largest of them decides."""
+    largest = max(abs(value) for value in values)
+    if largest < 10:
+        return ".4f"
+    if largest < 100:
+        return ".1f"
+    return ".0f" if largest < 10_000 else ".1e"
 
 
 def _headings(grid: Grid) -> list[str]:

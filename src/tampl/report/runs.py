@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..atomic import replacing
 from ..evaluate.cases import Cases
 from ..evaluate.claims import Peaks
+from ..evaluate.floor import FLOOR
 from ..evaluate.health import find_collapse
 from ..evaluate.metrics import Score
 from ..records import strict_json
@@ -203,8 +204,8 @@ def _numbers(table: ScoreTable) -> dict[str, str]:
     """The few numbers to see first: the first run's score and the floor's."""
     name, own = next(iter(table.runs.items()))
     numbers = {f"{name_of(name)}, RMSE": score_text(own.rmse)}
-    if "floor" in table.baselines:
-        numbers[f"{name_of('floor')}, RMSE"] = score_text(table.baselines["floor"].rmse)
+    if FLOOR in table.baselines:
+        numbers[f"{name_of(FLOOR)}, RMSE"] = score_text(table.baselines[FLOOR].rmse)
     if own.mmd is not None:
         numbers[f"{name_of(name)}, MMD²"] = score_text(own.mmd)
     return numbers
@@ -214,10 +215,10 @@ def _summary(table: ScoreTable) -> str:
     name, own = next(iter(table.runs.items()))
     others = {name_of(key): score for key, score in table.runs.items() if key != name}
     others |= {name_of(key).lower(): score for key, score in table.baselines.items()}
-    texts = ", ".join(f"{text} {score.rmse:.3f}" for text, score in others.items())
+    texts = ", ".join(f"{text} {score_text(score.rmse)}" for text, score in others.items())
     return (
         f"From one initial microstate, {name_of(name)} forecasts the mean macrostate with an RMSE "
-        f"of {own.rmse:.3f} standard deviations ({texts})."
+        f"of {score_text(own.rmse)} standard deviations ({texts})."
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from ..evaluate.statistics import Summary
 from ..evaluate.sweeps import Sweep, SweepRow
 from ..records import strict_json
-from .grids import MISSING, Column, Grid, Line, score_text
+from .grids import MISSING, Column, Grid, Line, spread_text
 from .names import name_of
 from .runs import save_figures, write_texts
 
@@ -64,10 +64,7 @@ def _cells(sweep: Sweep, row: SweepRow) -> tuple[str, ...]:
 
 
 def _spread(summary: Summary | None) -> str:
-    if summary is None:
-        return MISSING
-    std = "" if summary.std is None else f" ± {score_text(summary.std)}"
-    return f"{score_text(summary.mean)}{std}"
+    return MISSING if summary is None else spread_text(summary.mean, summary.std)
 
 
 def _remarks(sweep: Sweep) -> list[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ..evaluate.comparison import order_baselines
 from ..evaluate.excess import excess
+from ..evaluate.floor import FLOOR
 from ..evaluate.metrics import Score
 from .grids import MISSING, Column, Grid, Line, csv_text, score_text
 from .names import name_of
@@ -58,10 +59,10 @@ class Row:
 
 def rows(table: ScoreTable) -> list[Row]:
     """Rows in the order of the table: runs as given, then floor, closures, mean trajectory."""
-    floor = table.baselines.get("floor")
+    floor = table.baselines.get(FLOOR)
     own = [_row(key, score, floor, baseline=False) for key, score in table.runs.items()]
     return own + [
-        _row(key, table.baselines[key], None if key == "floor" else floor, baseline=True)
+        _row(key, table.baselines[key], None if key == FLOOR else floor, baseline=True)
         for key in order_baselines(table.baselines)
     ]
 
@@ -82,7 +83,7 @@ def _row(key: str, score: Score, floor: Score | None, *, baseline: bool) -> Row:
 
 def _line(row: Row) -> Line:
     # The floor has no excess by definition, which is not the same as one that cannot be had.
-    missing = ("", "", MISSING, "") if row.key == "floor" else (MISSING,) * 4
+    missing = ("", "", MISSING, "") if row.key == FLOOR else (MISSING,) * 4
     numbers = (
         gap if value is None else score_text(value)
         for value, gap in zip(row.values, missing, strict=True)

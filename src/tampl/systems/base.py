@@ -53,6 +53,7 @@ class Description(Record):
     observables: tuple[Observable, ...]
     interval: float
     frames: int
+    # Empty for our systems, which have no units; without it no store or model of format 1 is read.
     time_unit: str = ""
 
     @property

@@ -37,6 +37,7 @@ from .linear import (
 
 __all__ = [
     "Misfit",
+    "NoRealisationError",
     "closure_misfit",
     "current_misfit",
     "is_exact",
@@ -51,6 +52,19 @@ __all__ = [
 ROUNDOFF_SHARE = 1e-3
 """The most that is ascribed to roundoff, as a share of what is compared: latent coordinates so
 skewed that more would be needed show nothing."""
+
+
+class NoRealisationError(InputError):
+    """No exact realisation of the dimension asked for exists.
+
+    Arguments:
+        rule: What the dimension must be.
+        reason: Why, as the clause that follows "since".
+    """
+
+    def __init__(self, rule: str, reason: str) -> None:
+        super().__init__(f"{rule}, since {reason}")
+        self.reason = reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +115,8 @@ def realise(system: LinearSystem, latent_dim: int | None = None) -> Realisation:
         latent_dim: The latent dimension d; where it is not given, r (or 1 for C = 0).
 
     Raises:
-        InputError: where no exact realisation of this dimension exists; the message says why.
+        NoRealisationError: where no exact realisation of this dimension exists, with the reason.
+        InputError: where it is not from 1 to n, or rounding keeps one from being computed.
     """
     basis = observable_row_space(system)
     r = len(basis)
@@ -110,9 +125,9 @@ def realise(system: LinearSystem, latent_dim: int | None = None) -> Realisation:
     if d > system.n:
         raise InputError(f"`latent_dim` = {d} must be at most n = {system.n}, the rows of `A`")
     if d < r:
-        raise InputError(
-            f"`latent_dim` = {d} must be at least {r}: no exact realisation is smaller, since the"
-            f" smallest A-invariant row space that contains row(C) has dimension {r}"
+        raise NoRealisationError(
+            f"`latent_dim` = {d} must be at least {r}: no exact realisation is smaller",
+            f"the smallest A-invariant row space that contains row(C) has dimension {r}",
         )
     B = np.concatenate([basis, _extension(system, basis, d - r)])
     return Realisation(B, system.C @ T(B), B @ system.A @ T(B))
@@ -232,18 +247,18 @@ def _extension(system: LinearSystem, basis: np.ndarray, count: int) -> np.ndarra
     _split_roundoff_pairs(form, vectors, RANK_TOLERANCE * float(np.linalg.norm(system.A, 2)))
     chosen = _choose(form, count)
     if chosen is None:
-        raise InputError(
+        raise NoRealisationError(
             f"`latent_dim` = {len(basis) + count} must differ from the smallest dimension"
-            f" {len(basis)} by an even number: no exact realisation of this dimension exists,"
-            f" since the other {len(quotient)} eigenvalues of `A` are complex pairs (smallest"
-            f" imaginary part {np.min(np.abs(np.linalg.eigvals(quotient).imag)):.3g}), which an"
-            " invariant row space holds both or neither of"
+            f" {len(basis)} by an even number: no exact realisation of this dimension exists",
+            f"the other {len(quotient)} eigenvalues of `A` are complex pairs (smallest imaginary"
+            f" part {np.min(np.abs(np.linalg.eigvals(quotient).imag)):.3g}), which an invariant"
+            " row space holds both or neither of",
         )
     ordered = linalg.lapack.dtrsen(chosen, form, vectors, job="N")
     if ordered[-1] != 0:
         raise InputError(
             f"`A` has eigenvalues too close to each other to be told apart in float64; no"
-            f" realisation with `latent_dim` = {len(basis) + count} could be computed"
+            f" realisation of dimension {len(basis) + count} could be computed"
         )
     return T(ordered[1][:, :count]) @ complement
 

@@ -28,6 +28,7 @@ from ...errors import InputError
 from ...models import MacroModel, Modules, save_model
 from ...models.checkpoint import load_tensors, save_tensors
 from ...progress import bar, say
+from ...records import read_json
 from .latents import LatentScale, has_collapsed
 from .trainer import EpochRecord, Trainer
 
@@ -98,12 +99,9 @@ class RunFolder:
 
     def read_identity(self) -> dict[str, Any]:
         """What the run in this folder is."""
-        try:
-            return json.loads(self.identity.read_text())
-        except FileNotFoundError as error:
-            raise InputError(f"{self.path} holds no run; train one with `tampl train`") from error
-        except ValueError as error:
-            raise InputError(f"{self.identity} is damaged; train again elsewhere") from error
+        if not self.identity.exists():
+            raise InputError(f"{self.path} holds no run; train one with `tampl train`")
+        return read_json(self.identity, "train again elsewhere")
 
     def _refuse_other(self, identity: dict[str, Any]) -> None:
         if not self.identity.exists():

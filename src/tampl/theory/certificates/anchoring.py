@@ -38,6 +38,7 @@ from .conditions import (
     require_weights,
     tell,
 )
+from .verdicts import Verdict
 
 __all__ = [
     "ScaleAnchoring",
@@ -120,7 +121,7 @@ def fit_transition(
     shrink = np.abs(1 - 2 * weights.tr * step[..., None] * values)
     factor = np.max(shrink, axis=-1)
     signs = [factor < 1 - ROUNDING, factor > 1 + ROUNDING]
-    verdict = np.select(signs, ["contracts", "diverges"], "undecided")[()]
+    verdict = np.select(signs, [Verdict.CONTRACTS, Verdict.DIVERGES], Verdict.UNDECIDED)[()]
     return TransitionFit(
         K_star=K_star,
         loss=norm2(r.K @ r.B - r.B @ system.A, system.Sigma),
@@ -193,27 +194,30 @@ def scale_anchoring(system: LinearSystem, r: Realisation) -> ScaleAnchoring:
     shrinks = inner(KB, BA, system.Sigma) <= ROUNDING * np.sqrt(stiffness * limit)
     anchored = np.abs(cross) <= TOLERANCE * np.sqrt(stiffness * (stiffness + limit))
     signs = [free, shrinks, anchored]
-    verdict = np.select(signs, ["free", "shrinks", "anchored"], "displaced")[()]
+    choices = [Verdict.FREE, Verdict.SHRINKS, Verdict.ANCHORED]
+    verdict = np.select(signs, choices, Verdict.DISPLACED)[()]
     words = tell(_anchor_words, verdict, alpha_star, stiffness, limit)
     return ScaleAnchoring(loss, stiffness, cross, limit, alpha_star, verdict, words)
 
 
-def _fit_words(verdict: str, mu: float, bound: float, factor: float) -> str:
+def _fit_words(verdict: Verdict, mu: float, bound: float, factor: float) -> str:
     side = "within" if mu <= bound else "beyond"
     step = f"Steps of size {mu:.4g} ({side} the bound {bound:.4g})"
     return {
-        "contracts": f"{step} bring K nearer to K*(B) by a factor of at most {factor:.6g} each.",
-        "diverges": f"{step} drive K away from K*(B) by a factor of up to {factor:.6g} each.",
-        "undecided": f"{step} keep the distance to K*(B) in some direction.",
+        Verdict.CONTRACTS: f"{step} bring K nearer to K*(B) by a factor of at most {factor:.6g}"
+        " each.",
+        Verdict.DIVERGES: f"{step} drive K away from K*(B) by a factor of up to {factor:.6g}"
+        " each.",
+        Verdict.UNDECIDED: f"{step} keep the distance to K*(B) in some direction.",
     }[verdict]
 
 
-def _anchor_words(verdict: str, alpha: float, stiffness: float, limit: float) -> str:
-    if verdict == "free":
+def _anchor_words(verdict: Verdict, alpha: float, stiffness: float, limit: float) -> str:
+    if verdict is Verdict.FREE:
         return "K B = 0: the fixed target does not hold the scale of the encoder."
     end = f"; as the encoder shrinks to zero the transition loss goes to {limit:.4g}"
     clause = end if limit > 0 else ""
-    if verdict == "shrinks":
+    if verdict is Verdict.SHRINKS:
         return (
             "The fixed target does not hold the scale: along the ray the transition loss is least"
             f" at alpha = {alpha:.6g}, and the encoder shrinks towards zero{clause}."

@@ -34,6 +34,7 @@ from .conditions import (
     require_weights,
     tell,
 )
+from .verdicts import Verdict
 
 __all__ = [
     "AttractorCertificate",
@@ -119,7 +120,7 @@ def incorrect_attractor(
     gain = weights.cur * np.linalg.norm(system.C @ system.root, 2, axis=(-2, -1)) ** 2
     margin = barrier - gain
     rounding = ROUNDING * (weights.tr * gains[..., 0] ** 2 * variance + gain)
-    verdict = np.where(margin > rounding, "attractor", "undecided")[()]
+    verdict = np.where(margin > rounding, Verdict.ATTRACTOR, Verdict.UNDECIDED)[()]
     loss = norm2(system.C, system.Sigma)
     words = tell(_attractor_words, verdict, tau_0, barrier, gain, loss)
     return AttractorCertificate(
@@ -144,7 +145,7 @@ def schur_test(system: LinearSystem, r: Realisation, weights: Weights) -> SchurT
     rounding = ROUNDING * (norm(cost) + norm(gain))
     X = vectors[..., 0].reshape(*vectors.shape[:-2], r.latent_dim, -1)
     signs = [smallest > rounding, smallest < -rounding]
-    verdict = np.select(signs, ["attractor", "saddle"], "undecided")[()]
+    verdict = np.select(signs, [Verdict.ATTRACTOR, Verdict.SADDLE], Verdict.UNDECIDED)[()]
     words = tell(_schur_words, verdict, smallest)
     return SchurTest(smallest, largest, rounding, _complete(system, r, form, X), verdict, words)
 
@@ -213,9 +214,11 @@ def _kron(M: np.ndarray, N: np.ndarray) -> np.ndarray:
     return product.reshape(*product.shape[:-4], rows, columns)
 
 
-def _attractor_words(verdict: str, tau_0: float, barrier: float, gain: float, loss: float) -> str:
+def _attractor_words(
+    verdict: Verdict, tau_0: float, barrier: float, gain: float, loss: float
+) -> str:
     numbers = f"tau_0 = {tau_0:.4g}, transition barrier {barrier:.4g}, readout gain {gain:.4g}"
-    if verdict == "attractor":
+    if verdict is Verdict.ATTRACTOR:
         return (
             f"Joint descent with small steps goes from every near start to this closed model up to"
             f" latent coordinates and keeps the current loss {loss:.4g} ({numbers})."
@@ -225,12 +228,12 @@ def _attractor_words(verdict: str, tau_0: float, barrier: float, gain: float, lo
     )
 
 
-def _schur_words(verdict: str, smallest: float) -> str:
+def _schur_words(verdict: Verdict, smallest: float) -> str:
     curvature = f"the reduced curvature is at least {smallest:.4g}"
     return {
-        "attractor": "Joint descent with small steps goes from every near start to this closed"
-        f" model up to latent coordinates: {curvature}.",
-        "saddle": f"The closed model is a saddle of the joint loss: {curvature}, attained, and"
-        " descent from almost every near start leaves it.",
-        "undecided": f"Second order decides nothing: {curvature}, zero within rounding.",
+        Verdict.ATTRACTOR: "Joint descent with small steps goes from every near start to this"
+        f" closed model up to latent coordinates: {curvature}.",
+        Verdict.SADDLE: f"The closed model is a saddle of the joint loss: {curvature}, attained,"
+        " and descent from almost every near start leaves it.",
+        Verdict.UNDECIDED: f"Second order decides nothing: {curvature}, zero within rounding.",
     }[verdict]

@@ -20,6 +20,7 @@ from ...errors import InputError
 from ..checks import TOLERANCE, as_matrix, require_finite
 from ..linear import LinearSystem, Realisation, T, Weights
 from ..realisability import closure_misfit, refuse_deficient
+from .verdicts import Verdict
 
 __all__ = [
     "ROUNDING",
@@ -98,6 +99,13 @@ def latent_covariance(system: LinearSystem, B: np.ndarray, name: str = "B") -> n
     return B @ system.Sigma @ T(B)
 
 
-def tell(sentence: Callable[..., str], *numbers: Any) -> Any:  # noqa: ANN401
-    """The sentence of each system of the batch, or the one sentence where there is no batch."""
-    return np.vectorize(sentence, otypes=[str])(*numbers)[()]
+def tell(sentence: Callable[..., str], verdict: Any, *numbers: Any) -> Any:  # noqa: ANN401
+    """The sentence of each system of the batch, or the one sentence where there is no batch.
+
+    Arguments:
+        sentence: Makes it of the verdict and the numbers of one system.
+        verdict: The verdicts of the batch, as strings.
+        numbers: What the sentence gives besides.
+    """
+    one = lambda verdict, *numbers: sentence(Verdict(verdict), *numbers)
+    return np.vectorize(one, otypes=[str])(verdict, *numbers)[()]

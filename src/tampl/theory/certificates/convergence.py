@@ -23,7 +23,7 @@ The first inequality holds for every mu > 0, so a value below one proves converg
 Reference: the paper's appendix "Precise statement and proof" of its theorem on local convergence.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -31,7 +31,8 @@ from ..gradients import Perturbation, encoder_differential, transition_different
 from ..linear import LinearSystem, Realisation, Weights
 from ..realisability import refuse_inexact
 from ..updates import require_step
-from .conditions import ROUNDING, require_point, require_weights, tell
+from .conditions import ROUNDING, require_point, require_weights
+from .verdicts import Verdict
 
 __all__ = [
     "ConvergenceCertificate",
@@ -80,7 +81,12 @@ class ConvergenceCertificate:
     scale_condition: np.ndarray
     s_star_bound: np.ndarray
     verdict: np.ndarray
-    words: np.ndarray
+
+    @property
+    def words(self) -> np.ndarray:
+        sentence = lambda *values: _words(ConvergenceCertificate(*values))
+        values = (getattr(self, field.name) for field in fields(self))
+        return np.vectorize(sentence, otypes=[str])(*values)[()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +138,7 @@ def certify_convergence(
     radicand = np.maximum(1 - 2 * step * gamma + (step * ell) ** 2, 0.0)
     bound = np.where(applies, np.sqrt(radicand) + step**2 * e * t, np.inf)[()]
     within = applies & (step <= mu_max)
-    verdict = np.where(within | (bound < 1), "converges", "undecided")[()]
+    verdict = np.where(within | (bound < 1), Verdict.CONVERGES, Verdict.UNDECIDED)[()]
     scale = np.linalg.norm(r.B @ system.root, axis=(-2, -1)) / np.sqrt(r.latent_dim)
     return ConvergenceCertificate(
         s_star=s_star,
@@ -149,7 +155,6 @@ def certify_convergence(
         scale_condition=scale > strength,
         s_star_bound=np.sqrt(weights.tr) * scale + 0 * s_star,
         verdict=verdict,
-        words=tell(_words, verdict, s_star, epsilon_star, mu_max, step, bound, scale, strength),
     )
 
 
@@ -208,33 +213,29 @@ def _spectral(M: np.ndarray) -> np.ndarray:
     return np.linalg.norm(M, 2, axis=(-2, -1))
 
 
-def _words(
-    verdict: str,
-    s: float,
-    epsilon: float,
-    mu_max: float,
-    mu: float,
-    bound: float,
-    scale: float,
-    needed: float,
-) -> str:
-    numbers = f"s_star = {s:.4g}, epsilon_star = {epsilon:.4g}"
-    if verdict == "converges":
+def _words(found: ConvergenceCertificate) -> str:
+    """The sentence on one system, from its own certificate."""
+    numbers = f"s_star = {found.s_star:.4g}, epsilon_star = {found.epsilon_star:.4g}"
+    limit = f"{found.mu_max:.4g}"
+    if found.verdict == Verdict.CONVERGES:
         why = (
-            f"certified steps up to {mu_max:.4g}"
-            if mu <= mu_max
-            else f"by the finer bound {bound:.6g} on a round, though beyond mu_max = {mu_max:.4g}"
+            f"certified steps up to {limit}"
+            if found.mu <= found.mu_max
+            else f"by the finer bound {found.error_bound:.6g} on a round, though beyond mu_max ="
+            f" {limit}"
         )
         return (
-            f"TAMPL rounds of one step per block with the common size {mu:.4g} converge from every"
-            f" near start to this model up to latent coordinates ({numbers}, {why})."
+            f"TAMPL rounds of one step per block with the common size {found.mu:.4g} converge from"
+            f" every near start to this model up to latent coordinates ({numbers}, {why})."
         )
-    if mu_max > 0:
+    if found.mu_max > 0:
         return (
-            f"The common size {mu:.4g} is too large for rounds of one step per block to be"
-            f" certified ({numbers}, mu_max = {mu_max:.4g})."
+            f"The common size {found.mu:.4g} is too large for rounds of one step per block to be"
+            f" certified ({numbers}, mu_max = {limit})."
         )
-    if scale <= needed:
-        numbers += f"; the encoder scale {scale:.4g} would have to exceed {needed:.4g}"
+    if not found.scale_condition:
+        numbers += (
+            f"; the encoder scale {found.scale:.4g} would have to exceed {found.scale_needed:.4g}"
+        )
     condition = "The sufficient condition for rounds of one step per block fails"
     return f"{condition}, which proves nothing ({numbers})."

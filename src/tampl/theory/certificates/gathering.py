@@ -27,7 +27,14 @@ from ..linear import (
     rollout_error,
     transition_loss,
 )
-from ..realisability import is_exact, observable_row_space, realise, refuse_batch, refuse_inexact
+from ..realisability import (
+    NoRealisationError,
+    is_exact,
+    observable_row_space,
+    realise,
+    refuse_batch,
+    refuse_inexact,
+)
 from ..selection import find_threshold
 from ..updates import Round
 from .anchoring import fit_transition, scale_anchoring
@@ -35,6 +42,7 @@ from .attractor import incorrect_attractor, require_incorrect_point, schur_test
 from .convergence import certify_convergence
 from .instability import detached_instability, spectral_ordering
 from .rounds import certify_rounds
+from .verdicts import Verdict
 
 __all__ = ["HORIZON", "Finding", "certify", "certify_dimension"]
 
@@ -51,13 +59,13 @@ class Finding:
 
     Attributes:
         name: What was asked.
-        verdict: The answer in a word or two; "does not apply" where the point is not of its kind.
+        verdict: The answer in a word or two; `DOES_NOT_APPLY` where the point is not of its kind.
         words: The answer as a sentence.
         numbers: What it rests on.
     """
 
     name: str
-    verdict: str
+    verdict: Verdict
     words: str
     numbers: Mapping[str, Any]
 
@@ -116,7 +124,7 @@ def certify_dimension(
     if not 1 <= latent_dim <= system.n:
         raise InputError(f"`d` = {latent_dim} must be from 1 to n = {system.n}, the rows of `A`")
     found = _realisability(system, latent_dim)
-    if found.verdict != "exists":
+    if found.verdict is not Verdict.EXISTS:
         return found, _selection(system, latent_dim, weights)
     findings = certify(system, realise(system, latent_dim), weights=weights, steps=steps)
     note = "This is for an encoder with orthonormal rows; another scaling may have another verdict"
@@ -129,19 +137,18 @@ def certify_dimension(
 def _realisability(system: LinearSystem, latent_dim: int) -> Finding:
     smallest = len(observable_row_space(system))
     numbers = {"n": system.n, "m": system.m, "d": latent_dim, "smallest_d": smallest}
-    verdict = "exists"
+    verdict = Verdict.EXISTS
     words = (
         f"An exact realisation of dimension {latent_dim} exists; the smallest one has {smallest}."
     )
     try:
         realise(system, latent_dim)
+    except NoRealisationError as error:
+        # The rule is for callers of `realise`; only its reason is news here.
+        verdict = Verdict.NONE_EXISTS
+        words = f"No exact realisation of dimension {latent_dim} exists, since {error.reason}."
     except InputError as error:
-        # The message is for callers of `realise`; only its reason is news here.
-        message, _, reason = str(error).replace("`latent_dim`", "`d`").partition(", since ")
-        verdict, words = "undecided", f"{message}."
-        if reason:
-            verdict = "none exists"
-            words = f"No exact realisation of dimension {latent_dim} exists, since {reason}."
+        verdict, words = Verdict.UNDECIDED, f"{error}."
     return Finding("realisability", verdict, words, numbers)
 
 
@@ -152,7 +159,7 @@ def _exactness(system: LinearSystem, r: Realisation, exact: bool) -> Finding:
         "l_tr": float(transition_loss(system, r)),
         "rollout": rollout,
     }
-    verdict, what = ("exact", "is") if exact else ("inexact", "is not")
+    verdict, what = (Verdict.EXACT, "is") if exact else (Verdict.INEXACT, "is not")
     words = (
         f"This {what} an exact realisation: L_cur = {numbers['l_cur']:.4g}, L_tr ="
         f" {numbers['l_tr']:.4g}, rollout error over {HORIZON} steps {rollout:.4g}."
@@ -165,7 +172,8 @@ def _selection(system: LinearSystem, latent_dim: int, weights: Weights) -> Findi
     name = "reconstruction"
     rows = [row for row in system.C if np.any(row)]
     if not rows or weights.cur == 0:
-        return Finding(name, "does not apply", "There is no task for reconstruction to lose.", {})
+        words = "There is no task for reconstruction to lose."
+        return Finding(name, Verdict.DOES_NOT_APPLY, words, {})
     found = [find_threshold(system, row, latent_dim=latent_dim, cur=weights.cur) for row in rows]
     first = min(found, key=lambda threshold: (threshold.rec, threshold.kept_last))
     numbers = {
@@ -180,32 +188,32 @@ def _selection(system: LinearSystem, latent_dim: int, weights: Weights) -> Findi
     )
     if first.rec == 0:
         words = f"Without reconstruction already, {lost}."
-        return Finding(name, "no room", words, numbers)
+        return Finding(name, Verdict.NO_ROOM, words, numbers)
     if np.isfinite(first.rec):
         # Of several observables a larger weight may bring one back at the cost of another.
         where = (
             "From lambda_rec = {:.4g} on" if system.m == 1 else "Just above lambda_rec = {:.4g}"
         )
         words = f"{where.format(first.rec)}, {lost}."
-        return Finding(name, "harmful", words, numbers)
+        return Finding(name, Verdict.HARMFUL, words, numbers)
     up_to = f"up to lambda_rec = {numbers['searched']:.4g}"
     if first.kept_last < 0.5 - RANK_TOLERANCE:
         words = f"No loss was found {up_to}, but where lambda_rec is large enough {lost}."
-        return Finding(name, "harmful", words, numbers)
+        return Finding(name, Verdict.HARMFUL, words, numbers)
     words = (
         f"With {latent_dim} latent coordinates no weight of reconstruction loses the task,"
         f" searched {up_to} and in the limit of large ones."
     )
-    return Finding(name, "harmless", words, numbers)
+    return Finding(name, Verdict.HARMLESS, words, numbers)
 
 
 def _joint_scale(system: LinearSystem, r: Realisation, weights: Weights) -> Finding:
     bound = float(shrinking_step_bound(system, r, weights))
     if bound == 0 or _is_stationary(system, r, weights):
         words = "No joint step has to shrink the encoder."
-        return Finding("joint scale", "not forced", words, {"step_bound": 0.0})
+        return Finding("joint scale", Verdict.NOT_FORCED, words, {"step_bound": 0.0})
     words = f"Every joint step below {bound:.4g} shrinks the norm of the encoder."
-    return Finding("joint scale", "shrinks", words, {"step_bound": bound})
+    return Finding("joint scale", Verdict.SHRINKS, words, {"step_bound": bound})
 
 
 def _is_stationary(system: LinearSystem, r: Realisation, weights: Weights) -> bool:
@@ -228,14 +236,14 @@ def _about_incorrect(
     }
     if not applies:
         words = "It is about closed models without the task: K B = B A, D = 0, C Sigma B^T = 0."
-        return [Finding(name, "does not apply", words, {}) for name in checks]
+        return [Finding(name, Verdict.DOES_NOT_APPLY, words, {}) for name in checks]
     findings = []
     for name, check in checks.items():
         try:
             findings.append(_finding(name, check()))
         except InputError as error:
             # The instability and its ordering are for Sigma = I and symmetric A only.
-            findings.append(Finding(name, "does not apply", f"{error}.", {}))
+            findings.append(Finding(name, Verdict.DOES_NOT_APPLY, f"{error}.", {}))
     return findings
 
 
@@ -244,7 +252,7 @@ def _about_exact(
 ) -> list[Finding]:
     if steps is None:
         words = "It is about exact realisations: D B = C, K B = B A."
-        return [Finding(name, "does not apply", words, {}) for name in ABOUT_EXACT]
+        return [Finding(name, Verdict.DOES_NOT_APPLY, words, {}) for name in ABOUT_EXACT]
     theorem, rounds = ABOUT_EXACT
     return [
         _convergence(theorem, system, r, weights, steps),
@@ -268,7 +276,7 @@ def _convergence(
         "The theorem is about rounds of one step per block and a common step size, and the round"
         f" asked for is another; of its own kind {others}."
     )
-    return Finding(name, "does not apply", words, numbers)
+    return Finding(name, Verdict.DOES_NOT_APPLY, words, numbers)
 
 
 def _refuse(system: LinearSystem, r: Realisation) -> None:
@@ -300,4 +308,4 @@ def _finding(name: str, record: Any) -> Finding:  # noqa: ANN401
         value = np.asarray(getattr(record, field.name))
         if value.ndim == 0 and value.dtype.kind in "bif":
             numbers[field.name] = value.item()
-    return Finding(name, str(record.verdict), str(record.words), numbers)
+    return Finding(name, Verdict(record.verdict), str(record.words), numbers)

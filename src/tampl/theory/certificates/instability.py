@@ -32,6 +32,7 @@ from .conditions import (
     require_weights,
     tell,
 )
+from .verdicts import Verdict
 
 __all__ = [
     "DetachedInstability",
@@ -75,7 +76,7 @@ def spectral_ordering(system: LinearSystem, r: Realisation) -> SpectralOrdering:
     margin = least - high
     rounding = ROUNDING * np.linalg.norm(system.A, axis=(-2, -1))
     ordered = (low > rounding) & (margin > rounding)
-    verdict = np.where(ordered, "ordered", "not ordered")[()]
+    verdict = np.where(ordered, Verdict.ORDERED, Verdict.NOT_ORDERED)[()]
     words = tell(_ordering_words, verdict, low, high, least)
     return SpectralOrdering(low, high, least, margin, verdict, words)
 
@@ -132,11 +133,11 @@ def detached_instability(
     growth = np.max(eigenvalues.real, axis=-1)
     scale = np.trace(S_0, axis1=-2, axis2=-1)[..., None, None] / r.latent_dim
     isotropy = np.linalg.norm(S_0 / scale - np.eye(r.latent_dim), 2, axis=(-2, -1))
-    proven = (isotropy <= TOLERANCE) & (ordering.verdict == "ordered")
+    proven = (isotropy <= TOLERANCE) & (ordering.verdict == Verdict.ORDERED)
     # Eigenvalues of a matrix that is not symmetric may be off by the root of the precision.
     rounding = np.where(isotropy <= TOLERANCE, ROUNDING, np.sqrt(np.finfo(float).eps))
     unstable = growth > rounding * np.linalg.norm(matrix, axis=(-2, -1))
-    verdict = np.where(unstable, "unstable", "undecided")[()]
+    verdict = np.where(unstable, Verdict.UNSTABLE, Verdict.UNDECIDED)[()]
     return DetachedInstability(
         eigenvalues=eigenvalues,
         growth=growth,
@@ -180,15 +181,15 @@ def _omitted_system(system: LinearSystem, r: Realisation, weights: Weights) -> n
     return np.moveaxis(np.concatenate([flat(X_dot), flat(Z_dot)], axis=-1), 0, -1)
 
 
-def _ordering_words(verdict: str, low: float, high: float, least: float) -> str:
+def _ordering_words(verdict: Verdict, low: float, high: float, least: float) -> str:
     return (
         f"The spectra are {verdict}: A has eigenvalues from {low:.4g} to {high:.4g} on the kept"
         f" subspace and from {least:.4g} on the omitted one."
     )
 
 
-def _instability_words(verdict: str, growth: float, proven: bool) -> str:
-    if verdict == "undecided":
+def _instability_words(verdict: Verdict, growth: float, proven: bool) -> str:
+    if verdict is Verdict.UNDECIDED:
         return (
             f"No rate on what the model omits is positive beyond rounding (largest {growth:.4g}),"
             " so this calculation does not show that TAMPL rounds of small steps leave the model."

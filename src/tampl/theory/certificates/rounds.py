@@ -31,6 +31,7 @@ from ..linear import LinearSystem, Realisation, T, Weights
 from ..updates import Round
 from .conditions import ROUNDING, tell
 from .convergence import as_columns, linearise, normal_basis, unit_perturbations
+from .verdicts import Verdict
 
 __all__ = [
     "RoundCertificate",
@@ -91,7 +92,7 @@ def certify_rounds(
     moves = s_star > ROUNDING * response[..., 0]
     rounding = np.where(moves, ROUNDING, DEFECT) * np.maximum(norm, 1.0)
     signs = [moves & (radius < 1 - rounding), radius > 1 + rounding]
-    verdict = np.select(signs, ["converges", "unstable"], "undecided")[()]
+    verdict = np.select(signs, [Verdict.CONVERGES, Verdict.UNSTABLE], Verdict.UNDECIDED)[()]
     words = tell(_words, verdict, radius, moves)
     return RoundCertificate(jacobian, induced, radius, norm, s_star, verdict, words)
 
@@ -155,13 +156,13 @@ def spectral_radius(M: np.ndarray) -> np.ndarray:
     return np.max(np.abs(np.linalg.eigvals(M)), axis=-1)
 
 
-def _words(verdict: str, radius: float, moves: bool) -> str:
+def _words(verdict: Verdict, radius: float, moves: bool) -> str:
     said = {
-        "converges": f"Rounds converge from every near start, in the long run by {radius:.6g} each"
-        " (spectral radius modulo latent coordinates)",
-        "unstable": f"Rounds leave the neighbourhood of this model from almost every near start:"
-        f" the spectral radius modulo latent coordinates is {radius:.6g}",
-        "undecided": "The spectral radius modulo latent coordinates is one within rounding"
+        Verdict.CONVERGES: "Rounds converge from every near start, in the long run by"
+        f" {radius:.6g} each (spectral radius modulo latent coordinates)",
+        Verdict.UNSTABLE: "Rounds leave the neighbourhood of this model from almost every near"
+        f" start: the spectral radius modulo latent coordinates is {radius:.6g}",
+        Verdict.UNDECIDED: "The spectral radius modulo latent coordinates is one within rounding"
         f" ({radius:.6g})",
     }[verdict]
     still = "; rounds stand still in directions that are no change of latent coordinates"

@@ -23,6 +23,7 @@ import numpy as np
 from ...errors import InputError
 from ..certificates.attractor import incorrect_attractor
 from ..certificates.instability import detached_instability
+from ..certificates.verdicts import Verdict
 from ..linear import Realisation, T, norm2
 from .cases import SEEDS, Case, make_case1, make_case2
 from .descent import METHODS, Curves, descend, measure
@@ -150,7 +151,7 @@ def certify_endpoints(case: Case, ends: Realisation) -> WrongSubspace:
         endpoint_margins=endpoint.margin,
         endpoint_distances=np.sqrt(away),
         ordering_gaps=detached.ordering.margin,
-        ordered=detached.ordering.verdict == "ordered",
+        ordered=detached.ordering.verdict == Verdict.ORDERED,
         detached_growth=detached.growth,
     )
 
