@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tampl.report.grids import MISSING, score_text
+from tampl.report.grids import MISSING, spread_text
 from tampl.report.names import name_of
 from tampl.report.runs import RunRecord
 
@@ -30,11 +30,7 @@ def seeded(seeds: Sequence[int]) -> str:
 
 def spread(summary: Record | None) -> str:
     """Mean and sample standard deviation, or the one value."""
-    if summary is None:
-        return MISSING
-    if summary["std"] is None:
-        return score_text(summary["mean"])
-    return f"{score_text(summary['mean'])} ± {score_text(summary['std'])}"
+    return MISSING if summary is None else spread_text(summary["mean"], summary["std"])
 
 
 def counted(found: int, wanted: int) -> str:
