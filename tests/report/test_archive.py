@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from command import call
-from tampl.compare import compare
+from tampl.campaigns import compare
 from tampl.config import read_recipe
 from tampl.errors import InputError
 from tampl.pipeline import read_records, read_results, record_runs
