@@ -13,9 +13,9 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+from tampl.cli.memory import keep_freed_memory
 from tampl.config import Recipe, read_recipe
 from tampl.data import generate
-from tampl.memory import keep_freed_memory
 from tampl.methods import LiteralTampl, Tampl
 from tampl.pipeline import make_trainer
 from tampl.provenance import provenance

@@ -23,7 +23,7 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
-from tampl.compare import compare
+from tampl.campaigns import compare
 from tampl.config import Recipe, read_recipe
 from tampl.data import write_miniature
 from tampl.methods import Batch, Losses, Method, Stage, TrainingSpec, Turn, check_method

@@ -10,17 +10,8 @@ import tampl
 
 ROOT = Path(tampl.__file__).parent
 LEAVES = (
-    *(
-        "errors",
-        "records",
-        "version",
-        "seeding",
-        "microstates",
-        "progress",
-        "provenance",
-        "atomic",
-        "memory",
-    ),
+    *("errors", "records", "version"),
+    *("seeding", "microstates", "progress", "provenance", "atomic"),
     *("nn", "flow", "theory"),
 )
 # What every leaf may use: errors, the base of records and the version, which hold nothing else.
@@ -36,10 +27,8 @@ LAYERS = (
     ("report",),
     ("config",),
     ("pipeline",),
-    ("ledger",),
-    ("campaign",),
-    ("compare", "sweep", "profile"),
-    ("demo", "linear_cli", "studio", "cli"),
+    ("campaigns", "profile"),
+    ("cli",),
 )
 HEIGHTS = {name: height for height, names in enumerate(LAYERS) for name in names}
 

@@ -11,7 +11,7 @@ from .version import __version__
 
 __all__ = [
     "__version__",
-    "compare",
+    "campaigns",
     "config",
     "data",
     "evaluate",
@@ -22,7 +22,6 @@ __all__ = [
     "nn",
     "pipeline",
     "report",
-    "sweep",
     "systems",
     "theory",
 ]

@@ -47,6 +47,7 @@ __all__ = [
     "read_records",
     "read_results",
     "record_runs",
+    "refuse_absent_device",
     "report_runs",
     "run_identity",
     "simulate",
@@ -268,6 +269,7 @@ def read_records(runs: Sequence[AnyPath]) -> list[RunRecord]:
             recipe=run.recipe,
             scores={key: Score(**values) for key, values in evaluation["scores"].items()},
             cases=Cases.load(run.folder.cases),
+            data=evaluation["data"],
             history=read_history(run.folder.path),
             provenance=evaluation["provenance"],
             training_provenance=read_provenance(run.folder.path),
@@ -281,9 +283,7 @@ def read_records(runs: Sequence[AnyPath]) -> list[RunRecord]:
 
 def record_runs(runs: Sequence[AnyPath], out: AnyPath) -> list[Path]:
     """Keeps evaluated runs in a folder of measured results, without their weights."""
-    data = [_read_evaluation(Run.open(run))["data"] for run in runs]
-    records = read_records(runs)
-    return [save_run(run, Path(out), data=data[0]) for run in records]
+    return [save_run(record, Path(out)) for record in read_records(runs)]
 
 
 def read_results(folder: AnyPath) -> dict[str, Comparison]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from command import call
-from tampl.compare import compare
+from tampl.campaigns import compare
 from tampl.config import read_recipe
 from tampl.errors import InputError
 from tampl.pipeline import read_records, read_results, record_runs
@@ -53,9 +53,9 @@ def test_nothing_of_a_run_is_needed_afterwards_and_other_files_do_not_matter(run
 
 def test_runs_on_other_data_are_refused(runs, tmp_path):
     record_runs(runs[:1], tmp_path)
-    other = replace(read_records(runs)[1], name="other")
+    other = replace(read_records(runs)[1], data="another identity")
     with pytest.raises(InputError, match="other data"):
-        save_run(other, tmp_path, data="another identity")
+        save_run(other, tmp_path)
 
 
 def test_a_damaged_record_is_refused(runs, tmp_path):

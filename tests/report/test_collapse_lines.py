@@ -25,6 +25,7 @@ def make_run(*collapsed, latent=LATENT, method="jld"):
         },
         scores={method: Score(0.5, 0.1), "floor": Score(0.1, 0.01)},
         cases=Cases(np.arange(3.0), ("S",), tuple(cases), (0, 1)),
+        data="identity",
         history=[
             {
                 "epoch": epoch,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tampl.compare import compare
+from tampl.campaigns import compare
 from tampl.config import read_recipe
 from tampl.errors import InputError
 from tampl.pipeline import record_runs

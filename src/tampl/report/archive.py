@@ -24,17 +24,16 @@ __all__ = ["load_runs", "save_run"]
 FORMAT = "tampl-run-1"
 
 
-def save_run(run: RunRecord, folder: Path, *, data: str) -> Path:
+def save_run(run: RunRecord, folder: Path) -> Path:
     """Keeps a run in a folder; returns its JSON file.
 
     Arguments:
         run: The run.
         folder: The experiment's folder; one that holds runs on other data is refused.
-        data: Identity of the data that the run was evaluated on.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for path in _files(folder):
-        if _read(path)["data"] != data:
+        if _read(path)["data"] != run.data:
             raise InputError(f"{folder} holds runs that were evaluated on other data: {path.name}")
     name = f"{run.method}-{run.seed}"
     record = {
@@ -47,7 +46,7 @@ def save_run(run: RunRecord, folder: Path, *, data: str) -> Path:
         "spread": dict(run.spread),
         "seconds": training_seconds(run),
         "microstate": run.kind,
-        "data": data,
+        "data": run.data,
         "recipe": run.recipe,
         "provenance": run.provenance,
         "training_provenance": run.training_provenance,
@@ -81,6 +80,7 @@ def _load(path: Path) -> RunRecord:
         recipe=record["recipe"],
         scores={key: Score(**values) for key, values in record["scores"].items()},
         cases=Cases.load(path.with_suffix(".npz")),
+        data=record["data"],
         history=record["history"],
         provenance=record["provenance"],
         training_provenance=record["training_provenance"],

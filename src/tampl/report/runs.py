@@ -55,6 +55,7 @@ class RunRecord:
         recipe: The resolved recipe, as tables.
         scores: Scores by name.
         cases: The cases to look at.
+        data: Identity of the data that the run was evaluated on.
         history: One record per epoch.
         provenance: Hardware, versions, commit and command of the evaluation.
         training_provenance: The same of the training.
@@ -68,6 +69,7 @@ class RunRecord:
     recipe: Mapping[str, Any]
     scores: Mapping[str, Score]
     cases: Cases
+    data: str
     history: Sequence[Mapping[str, Any]]
     provenance: Mapping[str, Any]
     training_provenance: Mapping[str, Any] = field(default_factory=dict)

@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from .compare import Compared, compare
-from .config import Recipe, read_recipe
-from .evaluate import Score
-from .pipeline import check_data, simulate
-from .records import strict_json
-from .report.runs import write_texts
+from ..config import Recipe, read_recipe
+from ..evaluate import Score
+from ..pipeline import check_data, simulate
+from ..records import strict_json
+from ..report.runs import write_texts
+from .comparisons import Compared, compare
 
 __all__ = ["Demo", "run_demo"]
 

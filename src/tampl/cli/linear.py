@@ -6,16 +6,20 @@ with its provenance as JSON and the figure as PNG and PDF.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import typer
 
-from .errors import InputError
-from .records import strict_json
+from ..errors import InputError
+from ..records import strict_json
+from .options import Json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from ..theory.experiments import Collapse, Illustration, LocalTest, Mechanism
 
 __all__ = ["app"]
 
@@ -24,7 +28,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Out = Annotated[Path | None, typer.Option(help="Folder for the figure and the JSON file.")]
 Seeds = Annotated[str, typer.Option(help="Seeds, such as 0-4 or 0,3,7.")]
 Updates = Annotated[int, typer.Option(min=1, help="Updates of each method.")]
@@ -32,6 +35,15 @@ LambdaCur = Annotated[float, typer.Option(min=0, help="Weight of the current los
 LambdaTr = Annotated[float, typer.Option(min=0, help="Weight of the transition loss.")]
 
 Summary = Mapping[str, Any]
+
+
+class _Experiment(Protocol):
+    """What an experiment found."""
+
+    def summary(self) -> dict[str, Any]: ...
+
+
+Found = TypeVar("Found", bound=_Experiment)
 
 
 @dataclass(frozen=True)
@@ -43,15 +55,27 @@ class _Result:
     text: str
     draw: "Callable[[], Figure] | None" = None
 
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        found: Found,
+        *,
+        text: Callable[[Summary], str],
+        draw: "Callable[[Found], Figure]",
+    ) -> "_Result":
+        summary = found.summary()
+        return cls(name, summary, text(summary), lambda: draw(found))
+
     def show(self, out: Path | None, as_json: bool) -> None:
         if out is not None:
             self._write(out)
         print(strict_json(self.summary) if as_json else self.text)
 
     def _write(self, out: Path) -> None:
-        from .atomic import replacing
-        from .provenance import provenance
-        from .report.figures import save_figure
+        from ..atomic import replacing
+        from ..provenance import provenance
+        from ..report.figures import save_figure
 
         out.mkdir(parents=True, exist_ok=True)
         record = {"result": self.summary, "provenance": provenance()}
@@ -66,13 +90,11 @@ def case1(
     seeds: Seeds = "0-4", updates: Updates = 15_000, out: Out = None, as_json: Json = False
 ) -> None:
     """Case I: joint training shrinks the latent state and stops learning the transition."""
-    from .report.linear import case_text
-    from .theory.experiments import run_case1
+    from ..report.linear import case_text
+    from ..theory.experiments import run_case1
 
     found = run_case1(_parse_seeds(seeds), updates=updates)
-    summary = found.summary()
-    draw = _drawing("mechanism", found)
-    _Result("case1", summary, case_text(summary), draw).show(out, as_json)
+    _Result.of("case1", found, text=case_text, draw=_draw_mechanism).show(out, as_json)
 
 
 @app.command()
@@ -80,13 +102,14 @@ def case2(
     seeds: Seeds = "0-4", updates: Updates = 15_000, out: Out = None, as_json: Json = False
 ) -> None:
     """Case II: joint training keeps its scale and loses the task."""
-    from .report.linear import case_text, wrong_subspace_text
-    from .theory.experiments import run_case2
+    from ..report.linear import case_text, wrong_subspace_text
+    from ..theory.experiments import run_case2
+
+    def text(summary: Summary) -> str:
+        return case_text(summary) + wrong_subspace_text(summary["certificate"])
 
     found = run_case2(_parse_seeds(seeds), updates=updates)
-    summary = found.summary()
-    text = case_text(summary) + wrong_subspace_text(summary["certificate"])
-    _Result("case2", summary, text, _drawing("mechanism", found)).show(out, as_json)
+    _Result.of("case2", found, text=text, draw=_draw_mechanism).show(out, as_json)
 
 
 @app.command()
@@ -97,13 +120,11 @@ def local(
     as_json: Json = False,
 ) -> None:
     """Local convergence: certificates of an exact realisation, and both methods beside it."""
-    from .report.linear import local_text
-    from .theory.experiments import run_local
+    from ..report.linear import local_text
+    from ..theory.experiments import run_local
 
     found = run_local(_parse_seeds(seeds), rounds=rounds)
-    summary = found.summary()
-    draw = _drawing("local_test", found)
-    _Result("local", summary, local_text(summary), draw).show(out, as_json)
+    _Result.of("local", found, text=local_text, draw=_draw_local).show(out, as_json)
 
 
 @app.command()
@@ -115,13 +136,12 @@ def collapse(
     as_json: Json = False,
 ) -> None:
     """Case I with many seeds: what shrinks under joint training, and what that costs."""
-    from .report.linear import collapse_text
-    from .theory.experiments import run_collapse
+    from ..report.linear import collapse_text
+    from ..theory.experiments import run_collapse
 
     found = run_collapse(_parse_seeds(seeds), updates=updates, step=step)
-    summary = found.summary()
-    draw = _drawing("collapse", found)
-    _Result("collapse", summary, collapse_text(summary, step), draw).show(out, as_json)
+    text = partial(collapse_text, step=step)
+    _Result.of("collapse", found, text=text, draw=_draw_collapse).show(out, as_json)
 
 
 @app.command()
@@ -134,13 +154,11 @@ def selection(
     as_json: Json = False,
 ) -> None:
     """Theorem 1 in two dimensions: when reconstruction drives the task out of the latent state."""
-    from .report.linear import selection_text
-    from .theory.experiments import run_selection
+    from ..report.linear import selection_text
+    from ..theory.experiments import run_selection
 
     found = run_selection(c, variance_u=variance_u, variance_n=variance_n, cur=lambda_cur)
-    summary = found.summary()
-    draw = _drawing("selection", found)
-    _Result("selection", summary, selection_text(summary), draw).show(out, as_json)
+    _Result.of("selection", found, text=selection_text, draw=_draw_selection).show(out, as_json)
 
 
 @app.command()
@@ -160,10 +178,10 @@ def certify(
     as_json: Json = False,
 ) -> None:
     """Certifies a system of your own: every certificate with its verdict in words."""
-    from .report.linear import certificates_text
-    from .theory.certificates.files import certify_file
-    from .theory.linear import Weights
-    from .theory.updates import Round, require_step
+    from ..report.linear import certificates_text
+    from ..theory.certificates.files import certify_file
+    from ..theory.linear import Weights
+    from ..theory.updates import Round, require_step
 
     require_step(mu, "mu")
     steps = Round(
@@ -185,15 +203,31 @@ def certify(
     _Result("certify", summary, certificates_text(summary)).show(out, as_json)
 
 
-def _drawing(figure: str, found: object) -> "Callable[[], Figure]":
-    """Draws a figure of `tampl.report.figures.theory` when it is asked for; Matplotlib is slow."""
+# Each figure loads when it is drawn: Matplotlib is slow, and without `--out` nothing is drawn.
 
-    def draw() -> "Figure":
-        from .report.figures import theory
 
-        return getattr(theory, figure)(found)
+def _draw_mechanism(found: "Mechanism") -> "Figure":
+    from ..report.figures.theory import mechanism
 
-    return draw
+    return mechanism(found)
+
+
+def _draw_local(found: "LocalTest") -> "Figure":
+    from ..report.figures.theory import local_test
+
+    return local_test(found)
+
+
+def _draw_collapse(found: "Collapse") -> "Figure":
+    from ..report.figures.theory import collapse
+
+    return collapse(found)
+
+
+def _draw_selection(found: "Illustration") -> "Figure":
+    from ..report.figures.theory import selection
+
+    return selection(found)
 
 
 def _parse_seeds(text: str) -> list[int]:

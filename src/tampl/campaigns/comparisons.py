@@ -14,15 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .campaign import Campaign, Outcome, RunPlan, choose_seeds
-from .config import Recipe, find_system
-from .data import Store
-from .errors import InputError
-from .evaluate.comparison import Comparison, FailedRun
-from .evaluate.snapshots import Snapshots, take_snapshots
-from .pipeline import data_facts, read_records
-from .report.comparisons import compare_runs, shown_case, write_comparison
-from .report.runs import RunRecord
+from ..config import Recipe, find_system
+from ..data import Store
+from ..errors import InputError
+from ..evaluate.comparison import Comparison, FailedRun
+from ..evaluate.snapshots import Snapshots, take_snapshots
+from ..pipeline import data_facts, read_records
+from ..report.comparisons import compare_runs, shown_case, write_comparison
+from ..report.runs import RunRecord
+from .campaign import Campaign
+from .plan import Outcome, RunPlan, choose_seeds
+from .resources import DEFAULTS, Resources
 
 __all__ = ["Compared", "compare"]
 
@@ -58,10 +60,7 @@ def compare(
     *,
     methods: Sequence[str] | None = None,
     seeds: Sequence[int] | None = None,
-    data: str | Path | None = None,
-    budget_s: float | None = None,
-    device: str = "cpu",
-    side_by_side: int = 1,
+    resources: Resources = DEFAULTS,
 ) -> Compared:
     """Trains and evaluates what is missing, and writes table and page of what is there.
 
@@ -70,10 +69,7 @@ def compare(
         out: The folder of the comparison.
         methods: Names of methods; all of the recipe's by default.
         seeds: Training seeds; the recipe's own by default.
-        data: A store; `out`/data by default. It is made where it is absent.
-        budget_s: Seconds after which no more work is begun; None for no limit.
-        device: Where to train and evaluate.
-        side_by_side: How many runs are made at once, each in a process of its own.
+        resources: Data, time, device and processes.
 
     Example:
         recipe = read_recipe("recipes/sirs-mini.toml")
@@ -87,9 +83,7 @@ def compare(
         for seed in seeds
         for method in methods
     ]
-    campaign = Campaign.prepare(
-        plans, out, data=data, budget_s=budget_s, device=device, side_by_side=side_by_side
-    )
+    campaign = Campaign.prepare(plans, out, resources=resources)
     outcomes = campaign.run()
     records = read_records([outcome.plan.folder for outcome in outcomes if outcome.done])
     comparison = compare_runs(records, methods=methods, seeds=seeds, failed=_failures(outcomes))

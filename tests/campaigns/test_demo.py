@@ -4,11 +4,11 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from tampl.campaigns import run_demo
 from tampl.config import read_recipe
-from tampl.demo import run_demo
 from tampl.systems import SIRS
 
-MINI = Path(__file__).parents[1] / "recipes" / "sirs-mini.toml"
+MINI = Path(__file__).parents[2] / "recipes" / "sirs-mini.toml"
 
 
 def tiny_recipe():

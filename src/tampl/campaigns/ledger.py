@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from .methods.engine.run import RunFolder, write_json
-from .pipeline import read_history
+from ..methods.engine.run import RunFolder, write_json
+from ..pipeline import read_history
 
 __all__ = ["Entry", "estimate", "read_entry", "write_ledger"]
 

@@ -15,86 +15,19 @@ from pathlib import Path
 
 import torch
 
-from .config import Recipe
-from .data import Store
-from .data.store import MANIFEST
-from .errors import InputError
-from .evaluate.suite import refuse_other_system
-from .ledger import Entry, read_entry, write_ledger
-from .methods import DivergenceError
-from .methods.engine.run import RunFolder
-from .methods.engine.views import refuse_other_symmetries
-from .pipeline import (
-    evaluate_run,
-    is_evaluated,
-    refuse_absent_device,
-    run_identity,
-    simulate,
-    train,
-)
-from .progress import say
-from .report.names import name_of
-from .seeding import ambient_seed
+from ..config import Recipe
+from ..data import Store
+from ..data.store import MANIFEST
+from ..evaluate.suite import refuse_other_system
+from ..methods import DivergenceError
+from ..pipeline import evaluate_run, is_evaluated, refuse_absent_device, simulate, train
+from ..progress import say
+from ..report.names import name_of
+from .ledger import write_ledger
+from .plan import Outcome, RunPlan
+from .resources import DEFAULTS, Resources
 
-__all__ = ["Campaign", "Outcome", "RunPlan", "choose_seeds", "make_data"]
-
-
-@dataclass(frozen=True)
-class RunPlan:
-    """A run to be made.
-
-    Attributes:
-        recipe: The recipe, with the run's seed.
-        method: Name of the method.
-        folder: Where the run lives.
-    """
-
-    recipe: Recipe
-    method: str
-    folder: Path
-
-    @property
-    def seed(self) -> int:
-        """The training seed."""
-        return self.recipe.training.seed
-
-    @property
-    def entry(self) -> Entry:
-        """How far the run is."""
-        turns = self.recipe.method(self.method).turns(self.recipe.training)
-        system = self.recipe.system.description.system
-        origin = {"system": system, "method": self.method, "seed": self.seed}
-        total = sum(turn.epochs for turn in turns)
-        return read_entry(self.folder, origin, total_epochs=total)
-
-    @property
-    def is_trained(self) -> bool:
-        """Whether the run has gone through all its epochs and nothing of it is lost."""
-        return self.entry.state in ("trained", "done")
-
-    def refuse_unbuildable(self) -> None:
-        """Refuses a model that lacks what the method is built from, and unknown symmetries."""
-        kind = self.recipe.system.description.microstate
-        refuse_other_symmetries(kind, self.recipe.training)
-        with ambient_seed(self.seed, "weights"):
-            self.recipe.method(self.method).modules(
-                self.recipe.model, self.recipe.system.description
-            )
-
-    def refuse_other_run(self, store: Store) -> None:
-        """Refuses a folder that holds another run or is in use by another process."""
-        if self.folder.exists():
-            with RunFolder(self.folder).claimed(run_identity(self.recipe, store, self.method)):
-                pass
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a plan: done, failed for a reason, or neither and still to be done."""
-
-    plan: RunPlan
-    done: bool
-    failure: str | None = None
+__all__ = ["Campaign", "make_data"]
 
 
 @dataclass(frozen=True)
@@ -125,40 +58,32 @@ class Campaign:
         plans: Sequence[RunPlan],
         out: Path,
         *,
-        data: str | Path | None = None,
-        budget_s: float | None = None,
-        device: str = "cpu",
+        resources: Resources = DEFAULTS,
         test: bool = True,
-        side_by_side: int = 1,
     ) -> "Campaign":
         """Refuses what can never work, then makes the data where they are absent.
 
         Arguments:
             plans: The runs, one at least, all of one system.
             out: The campaign's folder.
-            data: A store elsewhere than in `out`/data.
-            budget_s: Seconds until the deadline, from now; None for no deadline.
-            device: Where to train and evaluate.
+            resources: What the runs are made with; the budget starts now.
             test: Whether to score the runs on the test split.
-            side_by_side: How many runs are made at once.
         """
-        deadline = _deadline_after(budget_s)
-        refuse_absent_device(device)
-        if side_by_side < 1:
-            raise InputError(f"`side_by_side` is {side_by_side}; it must be at least 1")
+        deadline = resources.deadline()
+        refuse_absent_device(resources.device)
         for plan in plans:
             plan.refuse_unbuildable()
-        store = make_data(plans[0].recipe, out, data)
+        store = make_data(plans[0].recipe, out, resources.data)
         for plan in plans:
             plan.refuse_other_run(store)
         return cls(
             tuple(plans),
             store,
             out / "plan.json",
-            device=device,
+            device=resources.device,
             deadline=deadline,
             test=test,
-            side_by_side=side_by_side,
+            side_by_side=resources.side_by_side,
         )
 
     def run(self) -> list[Outcome]:
@@ -250,24 +175,3 @@ def make_data(recipe: Recipe, out: Path, data: str | Path | None = None) -> Stor
     store = Store.open(data)
     refuse_other_system(recipe.system.description, store.description, whose="the recipe")
     return simulate(recipe, data) if store.missing() else store
-
-
-def choose_seeds(recipe: Recipe, seeds: Sequence[int] | None) -> list[int]:
-    """The seeds to train with: those given, each once, or else the recipe's own."""
-    if seeds is None:
-        return [recipe.training.seed]
-    if not seeds:
-        raise InputError("`seeds` is empty; give one seed at least")
-    if min(seeds) < 0:
-        raise InputError(f"`seeds` holds {min(seeds)}; a seed is an integer of at least 0")
-    if len(set(seeds)) < len(seeds):
-        raise InputError(f"`seeds` is {', '.join(map(str, seeds))}; give each seed once")
-    return list(seeds)
-
-
-def _deadline_after(budget_s: float | None) -> float | None:
-    if budget_s is None:
-        return None
-    if not budget_s >= 0:  # so written, NaN is refused too
-        raise InputError(f"`budget_s` is {budget_s}; it must be a number of seconds, at least 0")
-    return time.monotonic() + budget_s

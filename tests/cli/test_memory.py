@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 
-from tampl.memory import keep_freed_memory
+from tampl.cli.memory import keep_freed_memory
 
 
 def test_it_can_be_called_again():

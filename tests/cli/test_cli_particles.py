@@ -11,7 +11,7 @@ from tampl.forecast import Forecast
 from tampl.microstates import Particles
 from tampl.pipeline import Run, data_facts
 
-RECIPE = Path(__file__).parent / "tiny_mixing.toml"
+RECIPE = Path(__file__).parents[1] / "tiny_mixing.toml"
 METHODS = ("tampl", "macro-only")
 GAS = Particles(count=24, types=2, box=8.0)
 

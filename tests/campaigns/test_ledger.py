@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tampl.ledger import Entry, estimate, read_entry, write_ledger
+from tampl.campaigns.ledger import Entry, estimate, read_entry, write_ledger
 
 ORIGIN = {"system": "sirs", "method": "tampl", "seed": 1}
 
