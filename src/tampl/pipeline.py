@@ -5,7 +5,6 @@ from physical parameters to a page with curves.
 """
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from .methods import Method, Trainer
 from .methods.engine.run import History, RunFolder, fit, write_json
 from .models import MacroModel, load_model
 from .provenance import provenance
+from .records import read_json
 from .report.archive import load_runs, save_run
 from .report.comparisons import compare_runs
 from .report.names import in_reading_order
@@ -305,12 +305,12 @@ def _compare_kept(runs: Sequence[RunRecord]) -> Comparison:
 
 def read_history(run: AnyPath) -> list[dict[str, Any]]:
     """The log of a run, one record per epoch."""
-    return _read_json(RunFolder(Path(run)).history, "run `tampl train` on it again")
+    return read_json(RunFolder(Path(run)).history, "run `tampl train` on it again")
 
 
 def read_provenance(run: AnyPath) -> dict[str, Any]:
     """Hardware, versions, commit and command that a run began with."""
-    return _read_json(RunFolder(Path(run)).provenance, "train again in a new folder")
+    return read_json(RunFolder(Path(run)).provenance, "train again in a new folder")
 
 
 def is_evaluated(run: AnyPath, store: Store) -> bool:
@@ -337,21 +337,12 @@ def _read_evaluation(run: Run) -> dict[str, Any]:
     path, remedy = run.folder.evaluation, "run `tampl evaluate` on it"
     if not path.is_file():
         raise InputError(f"{run.folder.path} is not evaluated; {remedy} first")
-    record = _read_json(path, f"{remedy} again")
+    record = read_json(path, f"{remedy} again")
     if not run.folder.best.is_file() or record.get("model") != _digest(run.folder.best):
         raise InputError(
             f"the best model in {run.folder.path} is not the one evaluated there; {remedy} again"
         )
     return record
-
-
-def _read_json(path: Path, remedy: str) -> Any:  # noqa: ANN401
-    try:
-        return json.loads(path.read_text())
-    except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist; {remedy}") from error
-    except ValueError as error:
-        raise InputError(f"{path} is damaged ({error}); {remedy}") from error
 
 
 def _digest(path: Path) -> str:
