@@ -40,6 +40,16 @@ def test_it_is_plain_data_about_this_process(monkeypatch):
     assert record["device"] == "cpu" and record["cpu"] and record["cores"] >= 1
 
 
+@pytest.mark.parametrize(
+    ("program", "called"),
+    [("tools/speed.py", "python tools/speed.py"), ("/elsewhere/speed.py", "speed.py")],
+)
+def test_a_script_is_named_as_it_is_called(monkeypatch, tmp_path, program, called):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [program, "--json"])
+    assert provenance()["command"] == f"{called} --json"
+
+
 def test_a_package_that_is_absent_has_no_version(monkeypatch):
     monkeypatch.setattr(tampl.provenance, "PACKAGES", ("numpy", "no-such-package"))
     assert provenance()["packages"] == {"numpy": numpy.__version__, "no-such-package": None}

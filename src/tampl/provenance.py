@@ -32,8 +32,17 @@ def provenance(device: str = "cpu") -> dict[str, object]:
         "threads": torch.get_num_threads(),
         "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else "cpu",
         "commit": _commit(),
-        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": _command(),
     }
+
+
+def _command() -> str:
+    program = Path(sys.argv[0])
+    words = [program.name]
+    # A script of the tree is named as one calls it there; where an entry point lies says nothing.
+    if program.suffix == ".py" and program.absolute().is_relative_to(Path.cwd()):
+        words = ["python", str(program.absolute().relative_to(Path.cwd()))]
+    return " ".join([*words, *sys.argv[1:]])
 
 
 def _version(package: str) -> str | None:
