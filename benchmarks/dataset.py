@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tampl.config import Recipe, read_recipe
 from tampl.errors import InputError
-from tampl.pipeline import simulate
-from tampl.provenance import provenance
+from tampl.lab.pipeline import simulate
+from tampl.lab.provenance import provenance
+from tampl.lab.recipes import Recipe, read_recipe
 
 
 def smallest(recipe: Recipe) -> Recipe:

@@ -17,12 +17,12 @@ from statistics import median
 import numpy as np
 import torch
 
-from tampl.config import Recipe, read_recipe
 from tampl.forecast import forecast
+from tampl.lab.provenance import provenance
+from tampl.lab.recipes import Recipe, read_recipe
 from tampl.models import MacroModel, load_model
-from tampl.provenance import provenance
 from tampl.seeding import kernel_words, numpy_generator
-from tampl.systems.threads import available_cores
+from tampl.threads import available_cores
 
 
 def main() -> None:

@@ -13,12 +13,12 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from tampl.cli.memory import keep_freed_memory
-from tampl.config import Recipe, read_recipe
 from tampl.data import generate
+from tampl.lab.cli.entry import keep_freed_memory
+from tampl.lab.pipeline import make_trainer
+from tampl.lab.provenance import provenance
+from tampl.lab.recipes import Recipe, read_recipe
 from tampl.methods import LiteralTampl, Tampl
-from tampl.pipeline import make_trainer
-from tampl.provenance import provenance
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "sirs.toml"
 

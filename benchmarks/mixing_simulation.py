@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tampl.provenance import provenance
+from tampl.lab.provenance import provenance
 from tampl.seeding import kernel_words, numpy_generator
 from tampl.systems import Mixing
 from tampl.systems.kernels.equilibration import ANY, Bath, equilibrate, minimise

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tampl.lab.provenance import provenance
 from tampl.microstates import Chain
-from tampl.provenance import provenance
 from tampl.seeding import kernel_words
 from tampl.systems.kernels.coils import sample_coils
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from tampl.provenance import provenance
+from tampl.lab.provenance import provenance
 from tampl.seeding import kernel_words, numpy_generator
 from tampl.systems import SIRS
 from tampl.systems.kernels.sirs import run_chains
-from tampl.systems.threads import available_cores
+from tampl.threads import available_cores
 
 
 def make_job(system: SIRS, seed: int) -> Callable[[int], int]:

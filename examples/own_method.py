@@ -23,12 +23,13 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
-from tampl.campaigns import compare
-from tampl.config import Recipe, read_recipe
 from tampl.data import write_miniature
-from tampl.methods import Batch, Losses, Method, Stage, TrainingSpec, Turn, check_method
+from tampl.description import Description
+from tampl.lab.comparisons import compare
+from tampl.lab.recipes import Recipe, read_recipe
+from tampl.methods import Method, check_method
 from tampl.models import ModelSpec, Modules
-from tampl.systems import Description
+from tampl.training import Batch, Losses, Stage, TrainingSpec, Turn
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "sirs-mini.toml"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tampl.provenance import provenance
-from tampl.records import strict_json
+from tampl.files import strict_json
+from tampl.lab.provenance import provenance
 from tampl.theory.experiments import (
     METHODS,
     LocalTest,

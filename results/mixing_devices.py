@@ -22,16 +22,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tampl.config import read_recipe
 from tampl.errors import InputError
+from tampl.files import strict_json
+from tampl.lab.provenance import provenance
+from tampl.lab.recipes import read_recipe
 from tampl.microstates import Particles
-from tampl.provenance import provenance
-from tampl.records import strict_json
 from tampl.seeding import kernel_words, numpy_generator
 from tampl.systems import Mixing
 from tampl.systems.kernels.lennard_jones import Schedule
 from tampl.systems.kernels.pair_forces import Fluid, pair_table
-from tampl.systems.threads import map_threads
+from tampl.threads import map_threads
 
 HERE = Path(__file__).parent
 FIRST_STEPS, ENERGY_STEPS = 50, 10_000

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 from polymer_unfolding import FACTS, find_snapshots, misfit, stretched, summary
 
-from tampl.provenance import provenance
-from tampl.records import strict_json
+from tampl.files import strict_json
+from tampl.lab.provenance import provenance
 from tampl.seeding import kernel_words, numpy_generator
 from tampl.systems import Polymer
 from tampl.systems.extension import extension, unfolding_time

@@ -8,7 +8,7 @@ from io import StringIO
 
 import pytest
 
-from tampl.cli import main
+from tampl.lab.cli import main
 
 
 @dataclass(frozen=True)

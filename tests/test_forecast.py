@@ -7,12 +7,12 @@ from scipy import stats
 
 import tampl.forecast
 from tampl.data import Normalization
+from tampl.description import Description, Observable
 from tampl.errors import InputError
 from tampl.forecast import Forecast, forecast
 from tampl.microstates import Vector
 from tampl.models import MacroModel, ModelSpec, Modules
 from tampl.seeding import ambient_seed
-from tampl.systems.base import Description, Observable
 
 MEMBERS = 6
 

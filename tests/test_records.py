@@ -1,7 +1,7 @@
 import pytest
 
 from tampl.errors import InputError
-from tampl.records import read_json, strict_json
+from tampl.files import read_json, strict_json
 
 
 def test_what_is_written_is_read(tmp_path):

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tampl.config import resolve_system
 from tampl.errors import InputError
-from tampl.evaluate.snapshots import Snapshots, take_snapshots
-from tampl.report import figures
-from tampl.report.comparisons import shown_case
-from tampl.report.names import in_reading_order
-from tampl.report.runs import RunRecord, shown_labels
-from tampl.systems import System
+from tampl.lab.recipes import resolve_system
+from tampl.lab.report import figures
+from tampl.lab.report.comparisons import shown_case
+from tampl.lab.report.names import in_reading_order
+from tampl.lab.report.runs import RunRecord, shown_labels
+from tampl.lab.snapshots import Snapshots, take_snapshots
+from tampl.system import System
 
 from .records import SEED, Record, Records
 from .sirs_claims import SCALES

@@ -5,8 +5,8 @@ from itertools import groupby
 from operator import itemgetter
 from statistics import mean
 
-from tampl.report.comparison_tables import comparison_grid
-from tampl.report.names import name_of
+from tampl.lab.report.names import name_of
+from tampl.lab.report.tables import comparison_grid
 
 from .records import Record, Records, Section
 from .tables import listed, machine, seeded, table

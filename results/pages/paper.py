@@ -4,8 +4,8 @@ Means and standard deviations over three runs; VAMP is deterministic and has no 
 initial patterns were drawn is not said in detail, so ours differ from them.
 """
 
-from tampl.evaluate.comparison import Comparison
-from tampl.report.grids import MISSING, Column, Grid, Line
+from tampl.evaluation.comparison import Comparison
+from tampl.lab.report.grids import MISSING, Column, Grid, Line
 
 SCORES: dict[str, dict[str, tuple[float, float]]] = {
     "tampl": {"rmse": (0.1056, 0.0201), "mmd": (0.0105, 0.0043)},

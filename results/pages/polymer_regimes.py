@@ -7,9 +7,9 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from polymer_unfolding import BIN
 
-from tampl.report import figures
-from tampl.report.figures import style
-from tampl.report.figures.panels import draw_microstate
+from tampl.lab.report import figures
+from tampl.lab.report.figures import style
+from tampl.lab.report.figures.panels import draw_microstate
 from tampl.systems import Polymer
 from tampl.systems.extension import UNFOLDED, unfolding_time
 from tampl.systems.regimes import NAMES, load_regimes

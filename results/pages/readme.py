@@ -1,6 +1,6 @@
 """README's block: both lattices in one table, and what things take."""
 
-from tampl.report.names import in_reading_order, name_of
+from tampl.lab.report.names import in_reading_order, name_of
 
 from . import paper
 from .records import SEED, Record, Records, Section

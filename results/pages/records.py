@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from tampl.errors import InputError
-from tampl.evaluate.comparison import Comparison
-from tampl.pipeline import read_results
-from tampl.report.archive import load_runs
-from tampl.report.runs import RunRecord
+from tampl.evaluation.comparison import Comparison
+from tampl.lab.pipeline import read_results
+from tampl.lab.report.archive import load_runs
+from tampl.lab.report.runs import RunRecord
 
 Record = Mapping[str, Any]
 

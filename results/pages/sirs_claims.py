@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from statistics import mean
 
-from tampl.evaluate.claims import Peak
-from tampl.evaluate.comparison import Comparison
-from tampl.report.grids import MISSING
-from tampl.report.names import name_of
-from tampl.report.runs import RunRecord
+from tampl.evaluation.claims import Peak
+from tampl.evaluation.comparison import Comparison
+from tampl.lab.report.grids import MISSING
+from tampl.lab.report.names import name_of
+from tampl.lab.report.runs import RunRecord
 
 from .records import SEED, Records, Section
 from .tables import listed, table

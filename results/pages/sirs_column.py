@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from statistics import mean
 
-from tampl.evaluate.comparison import ANCHOR, Comparison
-from tampl.evaluate.statistics import Verdict
-from tampl.report.comparison_tables import comparison_grid, difference_grid
-from tampl.report.grids import score_text
-from tampl.report.names import name_of
-from tampl.report.runs import RunRecord, training_seconds
+from tampl.evaluation.comparison import ANCHOR, Comparison, Verdict
+from tampl.lab.report.grids import score_text
+from tampl.lab.report.names import name_of
+from tampl.lab.report.runs import RunRecord, training_seconds
+from tampl.lab.report.tables import comparison_grid, difference_grid
 
 from . import paper
 from .records import SEED, Record, Records, Section

@@ -1,6 +1,6 @@
 """The section of the small lattice, on which all methods were measured first."""
 
-from tampl.report.comparison_tables import comparison_grid, difference_grid
+from tampl.lab.report.tables import comparison_grid, difference_grid
 
 from .records import SEED, Records, Section
 from .tables import machine, seeded, sweep_table, trained, tuning_table

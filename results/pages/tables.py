@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from tampl.report.grids import MISSING, spread_text
-from tampl.report.names import name_of
-from tampl.report.runs import RunRecord
+from tampl.lab.report.grids import MISSING, spread_text
+from tampl.lab.report.names import name_of
+from tampl.lab.report.runs import RunRecord
 
 from .records import Record
 

@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .atomic import replacing
 from .errors import InputError
+from .files import replacing
 from .models import MacroModel
 from .progress import bar
 from .seeding import torch_generator

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from tampl.description import Description, Observable
 from tampl.microstates import Lattice
-from tampl.systems.base import Description, InitialState, Observable, Runs, System
+from tampl.system import InitialState, Simulated, System
 
 
 class LatticeWalk(System):
@@ -36,7 +37,7 @@ class LatticeWalk(System):
     def simulate(self, microstates, words):
         pairs = zip(microstates, words, strict=True)
         x = np.stack([self._run(start, word) for start, word in pairs])
-        return Runs(x, self.observe(x))
+        return Simulated(x, self.observe(x))
 
     def ensemble(self, microstates, words):
         pairs = zip(microstates, words, strict=True)

@@ -8,9 +8,9 @@ import pytest
 from lattice_walk import LatticeWalk
 from pydantic import Field
 
-from tampl.atomic import claimed, replacing
 from tampl.data import DataPlan, Store, generate
 from tampl.errors import InputError
+from tampl.files import claimed, replacing
 
 
 def content(store):

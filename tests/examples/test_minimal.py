@@ -8,14 +8,15 @@ import pytest
 import torch
 
 from tampl.data import Normalization, Trajectories
-from tampl.data.frames import Frames
-from tampl.methods import Tampl, Trainer, TrainingSpec
-from tampl.methods.base import Batch
+from tampl.description import Description, Observable
+from tampl.methods import Tampl
 from tampl.methods.tampl import representation_loss
 from tampl.microstates import Vector
 from tampl.models import ModelSpec, Modules
 from tampl.seeding import ambient_seed
-from tampl.systems import Description, Observable
+from tampl.training import Trainer, TrainingSpec
+from tampl.training.frames import Frames
+from tampl.training.stages import Batch
 
 PATH = Path(__file__).parents[2] / "examples" / "minimal.py"
 PLAIN = {"learning_rate": 5e-3, "final_fraction": 1.0, "clip": 0.0}

@@ -7,11 +7,12 @@ import pytest
 import torch
 
 from tampl.data import Normalization, Store, write_miniature
-from tampl.data.frames import Frames
-from tampl.methods import Method, Trainer, TrainingSpec
+from tampl.methods import Method
 from tampl.models import MacroModel, ModelSpec, Modules
 from tampl.seeding import ambient_seed
 from tampl.systems import SIRS
+from tampl.training import Trainer, TrainingSpec
+from tampl.training.frames import Frames
 
 SPEC = ModelSpec.model_validate(
     {

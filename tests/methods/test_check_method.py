@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tampl.methods import METHODS, LiteralTampl, Losses, Tampl, check_method
+from tampl.methods import METHODS, LiteralTampl, Tampl, check_method
+from tampl.training import Losses
 
 
 @pytest.mark.parametrize("method", [*METHODS.values(), LiteralTampl()])

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tampl.methods import METHODS, Jld, Vic
-from tampl.methods.base import Batch
+from tampl.training.stages import Batch
 
 
 def gradients(bench, method, *, detach):

@@ -10,13 +10,14 @@ import pytest
 import torch
 
 from tampl.data import Normalization, Trajectories
-from tampl.data.frames import Frames
+from tampl.description import Description, Observable
 from tampl.forecast import forecast
-from tampl.methods import Tampl, Trainer, TrainingSpec
+from tampl.methods import Tampl
 from tampl.microstates import Vector
 from tampl.models import MacroModel, ModelSpec
 from tampl.seeding import ambient_seed
-from tampl.systems import Description, Observable
+from tampl.training import Trainer, TrainingSpec
+from tampl.training.frames import Frames
 
 SIZE, FRAMES = 6, 16
 DECAY, ANGLE, SIGMA = 0.98, 0.3, 0.1

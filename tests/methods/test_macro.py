@@ -6,7 +6,7 @@ import torch
 
 from tampl.forecast import forecast
 from tampl.methods import MacroOnly, NextMacro
-from tampl.methods.base import Batch
+from tampl.training.stages import Batch
 
 
 def test_macro_only_is_the_flow_loss_on_macrostates(bench):

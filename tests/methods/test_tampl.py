@@ -6,10 +6,10 @@ from torch import nn
 
 from tampl.errors import InputError
 from tampl.methods import LiteralTampl, Tampl, TamplPlus
-from tampl.methods.base import Batch
 from tampl.methods.tampl import representation_loss
-from tampl.models.spec import MLPTransitionSpec
+from tampl.models.transitions import MLPTransitionSpec
 from tampl.seeding import torch_generator
+from tampl.training.stages import Batch
 
 
 def parameters(modules):

@@ -7,7 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tampl.errors import InputError
 from tampl.microstates import AnyMicrostate, Chain
-from tampl.microstates.rendering import render
+from tampl.microstates.chain import render
 
 CHAIN = Chain(beads=5, height=6, width=9)
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tampl.microstates.rendering import render
+from tampl.microstates.chain import render
 from tampl.seeding import kernel_words
 from tampl.systems.kernels.coils import sample_coils
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from tampl.description import Description, Observable
 from tampl.microstates import Image
-from tampl.systems.base import Description, InitialState, Observable, Runs, System
+from tampl.system import InitialState, Simulated, System
 
 
 class ImageWalk(System):
@@ -35,7 +36,7 @@ class ImageWalk(System):
 
     def simulate(self, microstates, words):
         x = np.stack([self._run(start, w) for start, w in zip(microstates, words, strict=True)])
-        return Runs(x, self.observe(x))
+        return Simulated(x, self.observe(x))
 
     def ensemble(self, microstates, words):
         pairs = zip(microstates, words, strict=True)

@@ -8,8 +8,7 @@ from torch import nn
 
 from tampl.errors import InputError
 from tampl.microstates import Lattice, Vector
-from tampl.models.decoders import CategoricalDecoder
-from tampl.models.spec import LatticeDecoderSpec
+from tampl.models.decoders import CategoricalDecoder, LatticeDecoderSpec
 
 KIND = Lattice(height=4, width=6, states=3)
 

@@ -8,16 +8,17 @@ from image_walk import ImageWalk
 from pydantic import TypeAdapter, ValidationError
 
 from tampl.data import Normalization, write_miniature
-from tampl.data.frames import Frames
 from tampl.errors import InputError
-from tampl.methods import METHODS, Trainer, TrainingSpec, check_method
+from tampl.methods import METHODS, check_method
 from tampl.microstates import Chain, Image, Lattice
 from tampl.models import MacroModel, ModelSpec, Modules, check_model
-from tampl.models.decoders import IntensityDecoder
-from tampl.models.spec import AnyDecoder, AnyEncoder, ImageDecoderSpec, ResNetEncoderSpec
+from tampl.models.decoders import AnyDecoder, ImageDecoderSpec, IntensityDecoder
+from tampl.models.encoders import AnyEncoder, ResNetEncoderSpec
 from tampl.nn import ResNet
 from tampl.seeding import ambient_seed
 from tampl.systems import Polymer
+from tampl.training import Trainer, TrainingSpec
+from tampl.training.frames import Frames
 
 SPEC = {
     "latent_dim": 3,

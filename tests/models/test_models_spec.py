@@ -7,7 +7,9 @@ from pydantic import TypeAdapter, ValidationError
 from tampl.errors import InputError
 from tampl.microstates import Lattice, Vector
 from tampl.models import DeterministicTransition, FlowTransition, ModelSpec
-from tampl.models.spec import AnyEncoder, AnyTransition, MLPReadoutSpec
+from tampl.models.encoders import AnyEncoder
+from tampl.models.readouts import MLPReadoutSpec
+from tampl.models.transitions import AnyTransition
 from tampl.nn import MLP
 
 KINDS = {"lattice": Lattice(height=8, width=6, states=3), "vector": Vector(size=7)}

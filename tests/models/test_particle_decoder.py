@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tampl.microstates import Particles
-from tampl.models.decoders import choose
-from tampl.models.spec import SplineDecoderSpec
+from tampl.models.decoders import SplineDecoderSpec, choose
 from tampl.seeding import ambient_seed, torch_generator
 
 KIND = Particles(count=6, types=2, box=8.0)

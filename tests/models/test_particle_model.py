@@ -11,7 +11,8 @@ from tampl.errors import InputError
 from tampl.methods import METHODS, check_method
 from tampl.microstates import Lattice, Particles
 from tampl.models import MacroModel, ModelSpec, Modules, check_model
-from tampl.models.spec import AnyDecoder, DeepSetEncoderSpec, SplineDecoderSpec
+from tampl.models.decoders import AnyDecoder, SplineDecoderSpec
+from tampl.models.encoders import DeepSetEncoderSpec
 from tampl.nn import DeepSet
 from tampl.seeding import ambient_seed
 

@@ -10,15 +10,9 @@ import torch
 from tampl.data import Normalization
 from tampl.errors import InputError
 from tampl.microstates import Image
-from tampl.models import (
-    MacroModel,
-    ModelSpec,
-    Modules,
-    load_model,
-    pretrained,
-    save_model,
-)
-from tampl.models.spec import ResNetEncoderSpec
+from tampl.models import MacroModel, ModelSpec, Modules, load_model, save_model
+from tampl.models import encoders as pretrained
+from tampl.models.encoders import ResNetEncoderSpec
 from tampl.nn import ResNet
 from tampl.seeding import ambient_seed
 from tampl.systems import Polymer

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from tampl.evaluate.claims import Peak
-from tampl.evaluate.comparison import RunScore, compare_scores
-from tampl.evaluate.metrics import Score
+from tampl.evaluation.claims import Peak
+from tampl.evaluation.comparison import RunScore, compare_scores
+from tampl.evaluation.metrics import Score
 
 sys.path.append(str(Path(__file__).parents[2] / "results"))
 paper, tables, claims, column, studies = (

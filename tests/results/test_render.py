@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tampl.campaigns import compare
-from tampl.config import read_recipe
 from tampl.errors import InputError
-from tampl.pipeline import record_runs
+from tampl.lab.comparisons import compare
+from tampl.lab.pipeline import record_runs
+from tampl.lab.recipes import read_recipe
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"

@@ -7,7 +7,8 @@ import pytest
 from pydantic import Field
 
 from tampl.errors import InputError
-from tampl.systems import SIRS, SYSTEMS, InitialState, Runs, check_system
+from tampl.system import InitialState, Simulated
+from tampl.systems import SIRS, SYSTEMS, check_system
 
 SMALL = {
     "mixing": {"particles": 8, "box": 6.0, "frames": 4, "equilibration": 50},
@@ -61,12 +62,12 @@ def spoil_with(method, change):
 
 def shift_frames(runs):
     shifted = np.roll(runs.microstates, 1, axis=1)
-    return Runs(shifted, np.roll(runs.macrostates, 1, axis=1))
+    return Simulated(shifted, np.roll(runs.macrostates, 1, axis=1))
 
 
 def forget_words(runs):
     still = np.repeat(runs.microstates[:, :1], runs.microstates.shape[1], axis=1)
-    return Runs(still, np.repeat(runs.macrostates[:, :1], still.shape[1], axis=1))
+    return Simulated(still, np.repeat(runs.macrostates[:, :1], still.shape[1], axis=1))
 
 
 def outnumber(runs):
@@ -74,7 +75,7 @@ def outnumber(runs):
     microstates = runs.microstates.copy()
     microstates[:, -1, 0, 0] = len(microstates)
     counts = np.stack([(microstates == a).sum(axis=(-2, -1)) for a in range(3)], axis=-1)
-    return Runs(microstates, counts / 64)
+    return Simulated(microstates, counts / 64)
 
 
 BREACHES = [
@@ -85,10 +86,10 @@ BREACHES = [
     ("initial_states", lambda states: states[::-1], "same index"),
     ("on", lambda _: None, "refuses devices"),
     ("batch", lambda _: 0, "`batch`"),
-    ("simulate", lambda r: Runs(r.microstates[:, 1:], r.macrostates), r"\(n, F, \*shape\)"),
-    ("simulate", lambda r: Runs(r.microstates, r.macrostates[..., :2]), r"\(n, F, m\)"),
+    ("simulate", lambda r: Simulated(r.microstates[:, 1:], r.macrostates), r"\(n, F, \*shape\)"),
+    ("simulate", lambda r: Simulated(r.microstates, r.macrostates[..., :2]), r"\(n, F, m\)"),
     ("simulate", shift_frames, "first frame"),
-    ("simulate", lambda r: Runs(r.microstates, r.macrostates + 1e-6), "`observe`"),
+    ("simulate", lambda r: Simulated(r.microstates, r.macrostates + 1e-6), "`observe`"),
     ("simulate", outnumber, "same words give the same bytes"),
     ("simulate", forget_words, "different words"),
     ("ensemble", lambda y: y[:, :1], r"\(n, N, F, m\)"),

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tampl.systems.threads import available_cores, map_threads
+from tampl.threads import available_cores, map_threads
 
 
 def test_order_is_kept_and_nothing_is_nothing():

@@ -1,11 +1,11 @@
 """Trajectories on disk: made from a system, stored in checked shards, read for training."""
 
 from .check import CheckReport, check_store
-from .generate import generate
-from .metadata import DataPlan, Manifest, Shard, Split
-from .miniature import write_miniature
-from .normalization import Normalization
-from .store import References, Store, Trajectories, read_shard
+from .dataset import Normalization
+from .generate import generate, write_miniature
+from .manifest import DataPlan, Manifest, Shard, Split
+from .shards import read_shard
+from .store import References, Store, Trajectories
 
 __all__ = [
     "CheckReport",

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..progress import bar
-from ..systems.base import System
-from .metadata import Shard, first_difference
+from ..system import System
+from .manifest import Shard, first_difference
 from .shards import Arrays, read_shard
 from .store import Store
 

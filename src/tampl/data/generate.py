@@ -1,4 +1,12 @@
-"""From a system and a plan to a store, in parallel and again from where it stopped.
+"""Initial microstates, no two alike in the whole store.
+
+A family of initial patterns may be small (a disk has only so many places on a lattice), and the
+same microstate in two splits would be a leak. So a draw that repeats an earlier one is made again,
+in the order of splits and indices. The streams are
+
+    (seed, system, split, i, "initial"), then (seed, system, split, i, "initial", 1), ...
+
+From a system and a plan to a store, in parallel and again from where it stopped.
 
 Streams are addressed by the system's name, the split and the index of the initial microstate, so
 that the bytes depend neither on the number of workers nor on how the splits are cut into shards:
@@ -10,10 +18,13 @@ that the bytes depend neither on the number of workers nor on how the splits are
 One shard per worker is in memory, 32 MB unless the plan says otherwise. A device that wants many
 trajectories at once (`System.batch`) gets as many shards in one call as come near to that, and
 three such calls are in memory: one on the device, one being observed, one being written.
+
+A store small enough for a test, in the real format.
 """
 
+import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import groupby
 from pathlib import Path
@@ -22,21 +33,76 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..atomic import claimed, is_temporary, sweep
 from ..errors import InputError
+from ..files import claimed, is_temporary, remove_unfinished
 from ..progress import bar
-from ..seeding import kernel_words
-from ..systems.base import InitialState, System
-from ..systems.threads import available_cores
+from ..seeding import kernel_words, numpy_generator
+from ..system import InitialState, System
+from ..threads import available_cores
 from ..version import __version__
-from .initial import draw_initial_states
-from .metadata import DataPlan, Manifest, Shard, first_difference
+from .manifest import DataPlan, Manifest, Shard, first_difference
 from .shards import Arrays, check_header, encode_labels, write_shard
 from .store import MANIFEST, Store, write_manifest
 
-__all__ = ["generate"]
+__all__ = ["draw_initial_states", "generate", "write_miniature"]
+
+_ATTEMPTS = 1000
+
+
+# Enough for every core of a large machine to have several, few enough for a bar to move.
+_TOGETHER = 64
+
+
+Address = tuple[int, str, str]
+"""The seed, the name of the system and the split: where the streams of a split begin."""
+
+
+def draw_initial_states(
+    system: System, manifest: Manifest, *, progress: bool = False
+) -> dict[str, list[InitialState]]:
+    """Draws the initial microstates of every split, the same whoever asks for them."""
+    seen: set[bytes] = set()
+    total = sum(plan.count for plan in manifest.splits.values())
+    with bar("initial microstates", total, visible=progress) as advance:
+        states: dict[str, list[InitialState]] = {split: [] for split in manifest.splits}
+        for split, plan in manifest.splits.items():
+            address = (manifest.seed, manifest.description.system, split)
+            for state in _draw_split(system, address, plan.count, seen):
+                states[split].append(state)
+                advance(split)
+    return states
+
+
+def _draw_split(
+    system: System, address: Address, count: int, seen: set[bytes]
+) -> Iterator[InitialState]:
+    for start in range(0, count, _TOGETHER):
+        indices = range(start, min(start + _TOGETHER, count))
+        generators = [numpy_generator(*address, i, "initial") for i in indices]
+        drawn = system.initial_states(address[-1], generators, start=start)
+        for index, state in zip(indices, drawn, strict=True):
+            yield _new(system, address, index, state, seen)
+
+
+def _new(
+    system: System, address: Address, index: int, state: InitialState, seen: set[bytes]
+) -> InitialState:
+    """The state itself, or the first of further draws that is not in `seen`."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        digest = hashlib.sha256(state.microstate.tobytes()).digest()
+        if digest not in seen:
+            seen.add(digest)
+            return state
+        generator = numpy_generator(*address, index, "initial", attempt)
+        [state] = system.initial_states(address[-1], [generator], start=index)
+    raise InputError(
+        f"{_ATTEMPTS} draws gave no new initial microstate after {len(seen)} distinct ones; ask "
+        "for fewer, or for a larger system"
+    )
+
 
 _CALLS_IN_MEMORY = 3
+
 
 States = Mapping[str, Sequence[InitialState]]
 """The initial states of every split."""
@@ -107,8 +173,8 @@ def _begin(folder: Path, manifest: Manifest) -> Store:
         write_manifest(folder, manifest)
         store = Store(folder, manifest)
     (folder / "shards").mkdir(exist_ok=True)
-    sweep(folder)
-    sweep(folder / "shards")
+    remove_unfinished(folder)
+    remove_unfinished(folder / "shards")
     return store
 
 
@@ -266,3 +332,9 @@ def _words(
     address = (manifest.seed, manifest.description.system, shard.split)
     indices = range(shard.start, shard.start + shard.count)
     return np.stack([[kernel_words(*address, i, *name) for name in names] for i in indices])
+
+
+def write_miniature(system: System, out: str | Path) -> Store:
+    """Writes a store of a few trajectories, in several shards; give it a small system."""
+    plan = DataPlan(seed=0, train=4, valid=2, test=2, members=3, shard_size=2)
+    return generate(system, plan, out, workers=1, progress=False)

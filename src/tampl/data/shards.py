@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..atomic import replacing
 from ..errors import InputError
+from ..files import replacing
 from ..version import __version__
-from .metadata import Manifest, Shard
+from .manifest import Manifest, Shard
 
 __all__ = ["Arrays", "check_header", "empty_arrays", "encode_labels", "read_shard", "write_shard"]
 

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from ..atomic import replacing
+from ..description import Description
 from ..errors import InputError
-from ..records import read_json
-from ..systems.base import Description
-from .metadata import FORMAT, FORMAT_VERSION, Manifest, Shard
+from ..files import read_json, replacing
+from .manifest import FORMAT, FORMAT_VERSION, Manifest, Shard
 from .shards import Arrays, empty_arrays, read_macrostates, read_shard
 
 __all__ = [

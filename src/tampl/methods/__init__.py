@@ -2,38 +2,27 @@
 
 from collections.abc import Mapping
 
-from .base import Batch, Latents, Losses, Method, OptimiserSpec, Stage, TrainingSpec, Turn
+from .base import Method
 from .check import check_method
-from .engine import DivergenceError, EpochRecord, Trainer
 from .joint import Jld
 from .macro import MacroOnly, NextMacro
+from .penalties import Penalty, Sig, Vic
 from .reconstruction import Recon, TwoStageRecon
-from .regularizers import Penalty, Sig, Vic
 from .tampl import LiteralTampl, Tampl, TamplPlus
 from .vamp import Vamp
 
 __all__ = [
     "METHODS",
-    "Batch",
-    "DivergenceError",
-    "EpochRecord",
     "Jld",
-    "Latents",
     "LiteralTampl",
-    "Losses",
     "MacroOnly",
     "Method",
     "NextMacro",
-    "OptimiserSpec",
     "Penalty",
     "Recon",
     "Sig",
-    "Stage",
     "Tampl",
     "TamplPlus",
-    "Trainer",
-    "TrainingSpec",
-    "Turn",
     "TwoStageRecon",
     "Vamp",
     "Vic",

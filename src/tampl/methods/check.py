@@ -10,11 +10,13 @@ from dataclasses import replace
 import torch
 
 from ..data import Normalization, Store
-from ..data.frames import Frames
 from ..models import MacroModel, ModelSpec, check_model
 from ..seeding import ambient_seed
-from .base import Method, OptimiserSpec, Stage, TrainingSpec
-from .engine import Trainer
+from ..training import Trainer
+from ..training.frames import Frames
+from ..training.settings import OptimiserSpec, TrainingSpec
+from ..training.stages import Stage
+from .base import Method
 
 __all__ = ["check_method"]
 

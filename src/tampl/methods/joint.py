@@ -17,11 +17,13 @@ import torch
 from pydantic import Field, PositiveFloat
 from torch import Tensor
 
+from ..description import Description
 from ..models import ModelSpec, Modules
-from ..systems.base import Description
-from .base import Batch, Losses, Method, Stage, TrainingSpec, Turn, current_loss
+from ..training.settings import TrainingSpec
+from ..training.stages import Batch, Losses, Stage, Turn, current_loss
+from .base import Method
+from .penalties import Sig, Vic
 from .reconstruction import Recon
-from .regularizers import Sig, Vic
 
 __all__ = ["Jld"]
 

@@ -15,15 +15,14 @@ step free.
 
 from pydantic import PositiveFloat
 
+from ..description import Description
 from ..models import ModelSpec, Modules
-from ..models.spec import (
-    FlowTransitionSpec,
-    IdentityReadoutSpec,
-    MacrostateEncoderSpec,
-    MLPTransitionSpec,
-)
-from ..systems.base import Description
-from .base import Batch, Losses, Method, Stage, TrainingSpec, Turn, current_loss
+from ..models.encoders import MacrostateEncoderSpec
+from ..models.readouts import IdentityReadoutSpec
+from ..models.transitions import FlowTransitionSpec, MLPTransitionSpec
+from ..training.settings import TrainingSpec
+from ..training.stages import Batch, Losses, Stage, Turn, current_loss
+from .base import Method
 
 __all__ = ["MacroOnly", "NextMacro"]
 

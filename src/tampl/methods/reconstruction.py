@@ -20,11 +20,13 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
+from ..description import Description
 from ..errors import InputError
 from ..models import Decoder, ModelSpec, Modules
-from ..systems.base import Description
-from .base import Batch, Latents, Losses, Method, Stage, TrainingSpec, Turn, current_loss
-from .regularizers import Penalty
+from ..training.settings import TrainingSpec
+from ..training.stages import Batch, Latents, Losses, Stage, Turn, current_loss
+from .base import Method
+from .penalties import Penalty
 
 __all__ = ["Recon", "TwoStageRecon"]
 

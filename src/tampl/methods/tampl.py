@@ -27,11 +27,13 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor, nn
 
+from ..description import Description
 from ..errors import InputError
 from ..models import CalibratedFlowTransition, ModelSpec, Modules, Transition
-from ..models.spec import CalibratedFlowSpec, FlowTransitionSpec
-from ..systems.base import Description
-from .base import Batch, Latents, Losses, Method, Stage, TrainingSpec, Turn, current_loss
+from ..models.transitions import CalibratedFlowSpec, FlowTransitionSpec
+from ..training.settings import TrainingSpec
+from ..training.stages import Batch, Latents, Losses, Stage, Turn, current_loss
+from .base import Method
 
 __all__ = ["LiteralTampl", "Tampl", "TamplPlus"]
 

@@ -21,11 +21,13 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
+from ..description import Description
 from ..models import DeterministicTransition, ModelSpec, Modules
-from ..models.spec import LinearTransitionSpec
-from ..systems.base import Description
-from .base import Batch, Latents, Losses, Method, Stage, TrainingSpec, Turn, current_loss
-from .regularizers import sum_over_ranks
+from ..models.transitions import LinearTransitionSpec
+from ..training.settings import TrainingSpec
+from ..training.stages import Batch, Latents, Losses, Stage, Turn, current_loss
+from .base import Method
+from .penalties import sum_over_ranks
 
 __all__ = ["Vamp", "fit_affine", "vamp2_score"]
 

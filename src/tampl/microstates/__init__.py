@@ -9,12 +9,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from .base import Microstate
+from .base import Microstate, Symmetry
 from .chain import Chain
-from .image import Image
-from .lattice import Lattice
+from .grids import Image, Lattice
 from .particles import Particles
-from .symmetries import Symmetry
 from .vector import Vector
 
 __all__ = [

@@ -10,8 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from ..errors import InputError
-from .base import Kind
-from .symmetries import Symmetry, coins
+from .base import Kind, Symmetry, coins
 
 __all__ = ["Particles"]
 

@@ -10,8 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from ..errors import InputError
-from .base import Kind
-from .symmetries import Symmetry
+from .base import Kind, Symmetry
 
 __all__ = ["Vector"]
 

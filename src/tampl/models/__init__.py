@@ -1,10 +1,9 @@
 """Macroscopic models: encoder, latent transition and readout, with what they need to forecast."""
 
-from .base import MacroModel, Modules
 from .check import check_model
 from .checkpoint import load_model, save_model
 from .decoders import Decoder
-from .spec import ModelSpec
+from .model import MacroModel, ModelSpec, Modules
 from .transitions import (
     CalibratedFlowTransition,
     DeterministicTransition,

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .base import MacroModel
 from .checkpoint import load_model, save_model
+from .model import MacroModel
 
 __all__ = ["check_model"]
 

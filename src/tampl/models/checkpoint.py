@@ -15,13 +15,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from ..atomic import replacing
-from ..data.normalization import Normalization
+from ..data.dataset import Normalization
+from ..description import Description
 from ..errors import InputError
-from ..systems.base import Description
+from ..files import replacing
 from ..version import __version__
-from .base import MacroModel, Modules
-from .spec import ModelSpec
+from .model import MacroModel, ModelSpec, Modules
 
 __all__ = ["load_model", "load_tensors", "save_model", "save_tensors"]
 

@@ -1,21 +1,37 @@
-r"""Decoders: what methods that reconstruct microstates train beside the model, and then drop.
+"""Decoders: what methods that reconstruct microstates train beside the model, and then drop.
 
 A decoder is a conditional law p(x | z) by its loss; it is never sampled from. The loss is the
 batch mean of -log p(x | z) per degree of freedom, so that weights mean the same at every size: per
 site of a lattice, per particle of a set, per pixel of a picture. Randomness is data, as for
 transitions: `draw` makes it, `loss` takes it.
+
+Decoders as data.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import Annotated, Literal
 
 import torch
+from pydantic import Field, NonNegativeFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from ..nn import ParticleLaw
+from ..frozen import Frozen
+from ..microstates import Chain, Image, Lattice, Microstate, Particles
+from ..nn import ImageDecoder, LatticeDecoder, ParticleLaw
+from .parts import DTYPES, Precision, Widths, mismatch
 
-__all__ = ["CategoricalDecoder", "Decoder", "IntensityDecoder", "ParticleDecoder"]
+__all__ = [
+    "AnyDecoder",
+    "CategoricalDecoder",
+    "Decoder",
+    "ImageDecoderSpec",
+    "IntensityDecoder",
+    "LatticeDecoderSpec",
+    "ParticleDecoder",
+    "SplineDecoderSpec",
+]
 
 
 class Decoder(nn.Module, ABC):
@@ -130,3 +146,103 @@ def choose(present: Tensor, place: Tensor) -> Tensor:
     part = torch.arange(parts, dtype=torch.float64, device=place.device)
     wanted = ((part + place) * count / parts).floor().minimum(count - 1)
     return torch.searchsorted(rank, wanted, right=True)
+
+
+class LatticeDecoderSpec(Frozen):
+    """Upsampling with circular convolutions; the states of the sites are independent given z.
+
+    Attributes:
+        widths: Channels before each convolution, the coarsest lattice first.
+        hidden: Hidden widths of the opening MLP.
+        precision: Of the convolutions on a GPU; a CPU has float32.
+    """
+
+    name: Literal["lattice"]
+    widths: Widths = Field((128, 64, 32, 16), min_length=1)
+    hidden: Widths = (64,)
+    precision: Precision = "float32"
+
+    def build(self, microstate: Microstate, latent_dim: int) -> Decoder:
+        """Builds the decoder for lattices of one size."""
+        if not isinstance(microstate, Lattice):
+            raise mismatch(self.name, "lattice", microstate, part="decoder")
+        return CategoricalDecoder(
+            LatticeDecoder(
+                latent_dim,
+                microstate.states,
+                size=(microstate.height, microstate.width),
+                widths=self.widths,
+                hidden=self.hidden,
+                dtype=DTYPES[self.precision],
+            )
+        )
+
+
+class SplineDecoderSpec(Frozen):
+    """Independent particles given z: a spline flow for positions, a softmax for types.
+
+    Attributes:
+        transforms: Number of spline transformations.
+        bins: Bins of a spline.
+        hidden: Hidden widths of the network behind each transformation.
+        type_hidden: Hidden widths of the network of the types.
+        particles: Particles of each set that the loss of a step is taken over.
+        noise: Standard deviation of the noise on positions, where half the box is 1.
+    """
+
+    name: Literal["spline"]
+    transforms: PositiveInt = 4
+    bins: int = Field(16, ge=2)
+    hidden: Widths = (128, 128)
+    type_hidden: Widths = (128, 128)
+    particles: PositiveInt = 128
+    noise: NonNegativeFloat = 0.01
+
+    def build(self, microstate: Microstate, latent_dim: int) -> Decoder:
+        """Builds the decoder for particles of some types, however many."""
+        if not isinstance(microstate, Particles):
+            raise mismatch(self.name, "particles", microstate, part="decoder")
+        law = ParticleLaw(
+            latent_dim,
+            microstate.dim,
+            microstate.types,
+            transforms=self.transforms,
+            bins=self.bins,
+            hidden=self.hidden,
+            type_hidden=self.type_hidden,
+        )
+        return ParticleDecoder(law, particles=self.particles, noise=self.noise)
+
+
+class ImageDecoderSpec(Frozen):
+    """Upsampling with convolutions; pixels are independent given z, coins of their intensity.
+
+    Attributes:
+        widths: Channels before each convolution, the coarsest picture first.
+        hidden: Hidden widths of the opening MLP.
+        precision: Of the convolutions on a GPU; a CPU has float32.
+    """
+
+    name: Literal["image"]
+    widths: Widths = Field((256, 128, 64, 32, 16), min_length=1)
+    hidden: Widths = (512,)
+    precision: Precision = "float32"
+
+    def build(self, microstate: Microstate, latent_dim: int) -> Decoder:
+        """Builds the decoder for pictures of one size."""
+        if not isinstance(microstate, Chain | Image):
+            raise mismatch(self.name, "chain or image", microstate, part="decoder")
+        return IntensityDecoder(
+            ImageDecoder(
+                latent_dim,
+                size=(microstate.height, microstate.width),
+                widths=self.widths,
+                hidden=self.hidden,
+                dtype=DTYPES[self.precision],
+            )
+        )
+
+
+AnyDecoder = Annotated[
+    LatticeDecoderSpec | SplineDecoderSpec | ImageDecoderSpec, Field(discriminator="name")
+]

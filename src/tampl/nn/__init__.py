@@ -1,12 +1,9 @@
 """Network building blocks: plain modules that know nothing of systems, methods or data."""
 
-from .embedding import FourierFeatures
-from .images import ImageDecoder
+from .images import ImageDecoder, ResNet
 from .lattice import CircularConv2d, LatticeDecoder, LatticeEncoder
-from .mlp import MLP, Residual
-from .resnet import ResNet
+from .mlp import MLP, FourierFeatures, Residual, VelocityMLP
 from .sets import DeepSet, ParticleLaw
-from .velocity import VelocityMLP
 
 __all__ = [
     "MLP",

@@ -1,16 +1,134 @@
-"""From a latent state back to a picture."""
+"""Residual networks on gray pictures, with the names of torchvision's parameters.
+
+The network is that of He et al.: a 7 x 7 stem, four stages of basic blocks, the mean over the
+picture, one linear layer. `blocks` of 3, 4, 6, 3 and `widths` of 64, 128, 256, 512 are ResNet-34.
+It differs from torchvision's in three points.
+
+*One channel.* A gray picture repeated in three equal channels gives the same as one channel with
+the weights of the stem summed over its channels; so ImageNet's stem is summed, and gray levels are
+normalised by the mean over channels of ImageNet's means and standard deviations. With random
+weights no mean is subtracted: what is black stays zero, and pictures differ by their light only.
+
+*Statistics of batch normalisation are fixed*, at ImageNet's or, without those, at mean 0 and
+variance 1. What a picture is encoded to then depends on that picture alone, in training as in
+evaluation: a cached latent state equals what the encoder returns, an average of weights needs no
+statistics of its own, and processes that train together need not exchange any. Scale and shift are
+trained, and applied to the weights of the convolution instead of its output, which saves a pass
+over the activations.
+
+*Branches start small.* Without normalisation a residual branch would double the variance in every
+block. Branches of n blocks start with a scale of n^(-1/2), so that it grows by a factor e at most.
+Not at zero: of a small picture the shortcuts alone see a few pixels, which may all be black.
+
+References:
+    He et al., "Deep residual learning for image recognition", CVPR 2016; Hayou et al., "Stable
+    ResNet", AISTATS 2021, for the scale of branches.
+
+From a latent state back to a picture.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import conv2d, interpolate, silu
+from torch.nn.functional import conv2d, interpolate, relu, silu
 
 from .lattice import doubled_sizes
 from .mlp import MLP
 
-__all__ = ["ImageDecoder"]
+__all__ = ["IMAGENET_MEAN", "ImageDecoder", "ResNet"]
+
+IMAGENET_MEAN = 0.449
+"""Mean gray level of ImageNet, over its three channels."""
+
+
+_STD = 0.226  # likewise its standard deviation
+
+
+class ResNet(nn.Module):
+    """A residual network: pictures (B, 1, H, W) with values in [0, 1] to (B, outputs).
+
+    The buffer `mean` is the gray level that counts as zero, beside the weights that go with it.
+
+    Arguments:
+        outputs: Size of the encoding.
+        widths: Channels of the four stages.
+        blocks: Basic blocks of the four stages.
+        dtype: Precision of the convolutions on a GPU; weights and the last layer keep their own.
+    """
+
+    mean: Tensor
+
+    def __init__(
+        self,
+        outputs: int,
+        *,
+        widths: Sequence[int] = (64, 128, 256, 512),
+        blocks: Sequence[int] = (3, 4, 6, 3),
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__()
+        self.dtype = dtype
+        self.register_buffer("mean", torch.tensor(0.0))
+        self.conv1 = nn.Conv2d(1, widths[0], 7, stride=2, padding=3, bias=False)
+        self.bn1 = nn.BatchNorm2d(widths[0])
+        self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
+        self.layer1 = _stage(widths[0], widths[0], blocks[0], stride=1)
+        self.layer2 = _stage(widths[0], widths[1], blocks[1], stride=2)
+        self.layer3 = _stage(widths[1], widths[2], blocks[2], stride=2)
+        self.layer4 = _stage(widths[2], widths[3], blocks[3], stride=2)
+        self.fc = nn.Linear(widths[-1], outputs)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+            elif isinstance(module, BasicBlock):
+                nn.init.constant_(module.bn2.weight, sum(blocks) ** -0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = (x - self.mean) / _STD
+        if x.is_cuda:
+            x = x.to(self.dtype, memory_format=torch.channels_last)
+        x = self.maxpool(relu(_convolve(x, self.conv1, self.bn1)))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(x.to(self.fc.weight.dtype).mean(dim=(-2, -1)))
+
+
+class BasicBlock(nn.Module):
+    """Two 3 x 3 convolutions beside the identity, or a 1 x 1 convolution where sizes change."""
+
+    def __init__(self, inputs: int, width: int, *, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, width, 3, stride=stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.downsample: nn.Sequential | None = None
+        if stride > 1 or inputs != width:
+            shortcut = nn.Conv2d(inputs, width, 1, stride=stride, bias=False)
+            self.downsample = nn.Sequential(shortcut, nn.BatchNorm2d(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        branch = _convolve(relu(_convolve(x, self.conv1, self.bn1)), self.conv2, self.bn2)
+        return relu(branch + (x if self.downsample is None else _convolve(x, *self.downsample)))
+
+
+def _stage(inputs: int, width: int, count: int, *, stride: int) -> nn.Sequential:
+    first = BasicBlock(inputs, width, stride=stride)
+    return nn.Sequential(first, *(BasicBlock(width, width, stride=1) for _ in range(count - 1)))
+
+
+def _convolve(x: Tensor, convolution: nn.Module, norm: nn.Module) -> Tensor:
+    """A convolution and its batch normalisation in evaluation mode, in one."""
+    assert isinstance(convolution, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d)
+    assert norm.running_mean is not None and norm.running_var is not None
+    scale = norm.weight * (norm.running_var + norm.eps).rsqrt()
+    weight = convolution.weight * scale[:, None, None, None]
+    shift = norm.bias - norm.running_mean * scale
+    return conv2d(
+        x, weight.to(x.dtype), shift.to(x.dtype), convolution.stride, convolution.padding
+    )
+
 
 _DARK = -4.0
 """Logit that every pixel starts near: pictures of chains are black but for some percent."""

@@ -8,9 +8,10 @@ trajectory does.
 import numpy as np
 from numpy.typing import NDArray
 
+from ..description import Description
 from ..errors import InputError
 from ..seeding import kernel_words, numpy_generator
-from .base import Description, InitialState, Runs, System
+from ..system import InitialState, Simulated, System
 
 __all__ = ["check_system"]
 
@@ -96,7 +97,7 @@ def _check_description(description: Description) -> None:
     _require(again == description, "`description` survives a round trip through JSON")
 
 
-def _check_runs(system: System, runs: Runs, initial: NDArray[np.generic]) -> None:
+def _check_runs(system: System, runs: Simulated, initial: NDArray[np.generic]) -> None:
     description = system.description
     shape = (len(initial), description.frames)
     _require(
@@ -118,7 +119,7 @@ def _check_runs(system: System, runs: Runs, initial: NDArray[np.generic]) -> Non
 
 
 def _check_randomness(
-    system: System, runs: Runs, initial: NDArray[np.generic], words: NDArray[np.uint64]
+    system: System, runs: Simulated, initial: NDArray[np.generic], words: NDArray[np.uint64]
 ) -> None:
     alone = system.simulate(initial[:1], words[:1, 0])
     _require(
@@ -133,7 +134,7 @@ def _check_randomness(
 
 
 def _check_ensemble(
-    system: System, runs: Runs, initial: NDArray[np.generic], words: NDArray[np.uint64]
+    system: System, runs: Simulated, initial: NDArray[np.generic], words: NDArray[np.uint64]
 ) -> None:
     members = system.ensemble(initial, words)
     _require(
@@ -146,7 +147,7 @@ def _check_ensemble(
     )
 
 
-def _check_faults(system: System, runs: Runs) -> None:
+def _check_faults(system: System, runs: Simulated) -> None:
     faults = system.faults(runs.macrostates)
     _require(faults is None, f"`faults` finds none in simulated macrostates, but: {faults}")
     unknown = np.full_like(runs.macrostates, np.nan)

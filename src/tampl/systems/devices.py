@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import PrivateAttr
 
 from ..errors import InputError
-from .base import System
+from ..system import System
 
 __all__ = ["Device", "DeviceSystem", "gpu"]
 

@@ -20,16 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
+from ..description import Description, Observable
 from ..errors import InputError
 from ..microstates import Particles
-from .base import Description, InitialState, Observable, Runs, check_words, whole_steps
+from ..system import InitialState, Simulated, check_words, whole_steps
+from ..threads import map_threads
 from .devices import Device, DeviceSystem, gpu
 from .kernels.clusters import find_clusters
 from .kernels.equilibration import Bath, equilibrate, minimise
 from .kernels.lennard_jones import Schedule, run_trajectories
 from .kernels.pair_forces import Fluid, pair_table
 from .patterns import FAMILIES, draw_owner, place
-from .threads import map_threads
 
 __all__ = ["Mixing"]
 
@@ -47,7 +48,7 @@ _OBSERVABLES = (
     Observable(name="number of clusters", symbol="K"),
 )
 
-Record = Callable[[int, NDArray[np.floating[Any]]], None]
+Recorder = Callable[[int, NDArray[np.floating[Any]]], None]
 """Takes the number of a run and its positions at all frames, (F, N, 2)."""
 
 
@@ -177,7 +178,7 @@ class Mixing(DeviceSystem):
         positions = equilibrate(positions, types, words, self._fluid, owner, bath)
         return self._kind.encode(positions, types + 1)
 
-    def simulate(self, microstates: NDArray[Any], words: NDArray[np.uint64]) -> Runs:
+    def simulate(self, microstates: NDArray[Any], words: NDArray[np.uint64]) -> Simulated:
         initial = self._check_stack(microstates)
         words = check_words(words, (len(initial), 4))
         frames = np.empty((len(initial), self.frames, *self._kind.shape), self._kind.dtype)
@@ -188,7 +189,7 @@ class Mixing(DeviceSystem):
             macrostates[run] = self.observe(frames[run])
 
         self._run(initial, words, record)
-        return Runs(frames, macrostates)
+        return Simulated(frames, macrostates)
 
     def ensemble(
         self, microstates: NDArray[Any], words: NDArray[np.uint64]
@@ -246,7 +247,9 @@ class Mixing(DeviceSystem):
         )
         return Fluid(pair_table(epsilon, sigma, self.cutoff), self.cutoff, self.box)
 
-    def _run(self, initial: NDArray[np.uint16], words: NDArray[np.uint64], record: Record) -> None:
+    def _run(
+        self, initial: NDArray[np.uint16], words: NDArray[np.uint64], record: Recorder
+    ) -> None:
         """Runs a trajectory from each microstate (n, N, 3), and records them on all cores."""
         positions, types = self._kind.decode(initial)
         for first in range(0, len(initial), self.batch):

@@ -18,15 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from ..description import Description, Observable
 from ..errors import InputError
 from ..microstates import Chain
-from .base import Description, InitialState, Observable, Runs, check_words, whole_steps
+from ..system import InitialState, Simulated, check_words, whole_steps
+from ..threads import map_threads
 from .devices import Device, DeviceSystem, gpu
 from .extension import extension
 from .kernels.coils import sample_coils
 from .kernels.rods import Motion, StepCounts, check_steps, place_beads, run_chains
 from .regimes import BEADS, NAMES, load_regimes
-from .threads import map_threads
 
 __all__ = ["Polymer"]
 
@@ -152,10 +153,10 @@ class Polymer(DeviceSystem):
             )
         return [InitialState(chains[name], name) for name in NAMES[start:stop]]
 
-    def simulate(self, microstates: NDArray[Any], words: NDArray[np.uint64]) -> Runs:
+    def simulate(self, microstates: NDArray[Any], words: NDArray[np.uint64]) -> Simulated:
         initial = self._check_stack(microstates)
         frames = self._run(initial, check_words(words, (len(initial), 4)))
-        return Runs(frames, self.observe(frames))
+        return Simulated(frames, self.observe(frames))
 
     def ensemble(
         self, microstates: NDArray[Any], words: NDArray[np.uint64]

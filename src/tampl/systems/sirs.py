@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from ..description import Description, Observable
 from ..errors import InputError
 from ..microstates import Lattice
-from .base import Closure, Description, InitialState, Observable, Runs, System, check_words
+from ..system import Closure, InitialState, Simulated, System, check_words
 from .closures import mean_field, pair_approximation, pair_fractions
 from .kernels.sirs import count_sites, run_chains
 
@@ -117,12 +118,12 @@ class SIRS(System):
         sites[order[: self._n_infected]] = 1
         return sites.reshape(self.size, self.size)
 
-    def simulate(self, microstates: NDArray[Any], words: NDArray[np.uint64]) -> Runs:
+    def simulate(self, microstates: NDArray[Any], words: NDArray[np.uint64]) -> Simulated:
         lattices = self._check_stack(microstates)
         words = check_words(words, (len(lattices), 4))[:, None]
         counts, frames = self._run(lattices, words, keep_frames=True)
         shape = (len(lattices), self.frames, self.size, self.size)
-        return Runs(frames.reshape(shape), counts[:, 0] / self.size**2)
+        return Simulated(frames.reshape(shape), counts[:, 0] / self.size**2)
 
     def ensemble(
         self, microstates: NDArray[Any], words: NDArray[np.uint64]

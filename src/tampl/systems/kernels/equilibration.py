@@ -24,14 +24,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from .lennard_jones import (
-    OVERLAP,
-    check_particles,
-    check_start,
-    draw_velocities,
-    has_moved,
-    kick,
-)
+from .lennard_jones import OVERLAP, check_particles, check_start, draw_velocities, has_moved, kick
 from .neighbours import SKIN, empty_list, list_pairs
 from .pair_forces import Fluid, closest_pair, energy_scale, listed_forces
 from .random import draw_normals

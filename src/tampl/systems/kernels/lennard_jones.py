@@ -22,14 +22,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from .neighbours import SKIN, PairList, empty_list, list_pairs
-from .pair_forces import (
-    Fluid,
-    closest_pair,
-    energy_scale,
-    forces,
-    listed_energy,
-    listed_forces,
-)
+from .pair_forces import Fluid, closest_pair, energy_scale, forces, listed_energy, listed_forces
 from .random import draw_normals
 
 __all__ = [

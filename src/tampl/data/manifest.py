@@ -1,0 +1,256 @@
+"""What a store says about itself: the plan it was made from and its manifest.
+
+A manifest names the system, the seed, the kernel, the splits and every shard. Its *identity* is
+the SHA-256 of all of that in canonical JSON, without the version of the code; each shard carries
+it, so that a shard of other data is never read as one's own. On disk: `docs/data_format.md`.
+"""
+
+import hashlib
+import json
+from functools import cached_property
+from itertools import zip_longest
+from math import prod
+from typing import Any, Literal, Self
+
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+
+from ..description import Description
+from ..errors import InputError
+from ..frozen import Frozen
+
+__all__ = [
+    "FORMAT",
+    "FORMAT_VERSION",
+    "DataPlan",
+    "Manifest",
+    "Shard",
+    "Split",
+    "first_difference",
+]
+
+FORMAT: Literal["tampl-store"] = "tampl-store"
+
+
+FORMAT_VERSION: Literal[1] = 1
+
+
+# One shard per worker is in memory, and one shard is what an interruption loses.
+_SHARD_BYTES = 32 * 2**20
+
+
+# Enough shards for every core of a large machine to have several of them.
+_SHARDS_PER_SPLIT = 64
+
+
+# HDF5 keeps the seed as a signed 64-bit integer.
+_SEEDS = 2**63
+
+
+_ABSENT = object()
+
+
+class Shard(Frozen):
+    """One file of a store: what belongs to `count` initial microstates of `split` from `start`."""
+
+    # The pattern keeps a manifest from another hand inside its own folder.
+    file: str = Field(pattern=r"^shards/[A-Za-z0-9_-]+\.h5$")
+    split: str
+    start: int = Field(ge=0)
+    count: int = Field(ge=1)
+
+
+class Split(Frozen):
+    """How much a split holds: `runs` stored trajectories from each of `count` initial microstates.
+
+    With `members`, it holds references instead: that many runs each, macrostates only.
+    """
+
+    count: int = Field(ge=1)
+    members: int = Field(default=0, ge=0)
+    runs: int = Field(default=1, ge=1)
+
+    @model_validator(mode="after")
+    def _refuse_both(self) -> Self:
+        if self.members and self.runs > 1:
+            raise ValueError("a split of references has `members` and no `runs`")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _leave_out_one_run(self, dump: SerializerFunctionWrapHandler) -> dict[str, int]:
+        # Stores from before there were several runs keep their identity.
+        tree = dump(self)
+        return tree if self.runs > 1 else {k: v for k, v in tree.items() if k != "runs"}
+
+
+class DataPlan(Frozen):
+    """How much data to make: initial microstates per split, reference runs per test microstate.
+
+    Arguments:
+        seed: The seed of all streams.
+        train: Initial microstates for training.
+        valid: Initial microstates for validation.
+        test: Initial microstates of the test split.
+        members: Reference runs from each test microstate, macrostates stored.
+        train_runs: Trajectories from each training microstate, microstates stored.
+        valid_runs: Trajectories from each validation microstate, microstates stored.
+        shard_size: Initial microstates per shard; by default a shard holds at most 32 MB of
+            microstates.
+    """
+
+    seed: int = Field(default=0, ge=0, lt=_SEEDS)
+    train: int
+    valid: int
+    test: int
+    members: int
+    train_runs: int = 1
+    valid_runs: int = 1
+    shard_size: int | None = None
+
+    @field_validator("train", "valid", "test")
+    @classmethod
+    def _refuse_empty_split(cls, count: int, info: ValidationInfo) -> int:
+        if count < 1:
+            raise InputError(
+                f"`{info.field_name}` is {count}: an empty split; "
+                "give it at least 1 initial microstate"
+            )
+        return count
+
+    @field_validator("test", "members")
+    @classmethod
+    def _refuse_single(cls, count: int, info: ValidationInfo) -> int:
+        # A spread needs two members, and a comparison of futures two microstates.
+        if count < 2:
+            raise InputError(f"`{info.field_name}` is {count}; it must be at least 2")
+        return count
+
+    @field_validator("train_runs", "valid_runs", "shard_size")
+    @classmethod
+    def _refuse_none_at_all(cls, count: int | None, info: ValidationInfo) -> int | None:
+        if count is not None and count < 1:
+            raise InputError(f"`{info.field_name}` is {count}; it must be at least 1")
+        return count
+
+    @property
+    def splits(self) -> dict[str, Split]:
+        """The splits by name."""
+        return {
+            "train": Split(count=self.train, runs=self.train_runs),
+            "valid": Split(count=self.valid, runs=self.valid_runs),
+            "test": Split(count=self.test, members=self.members),
+        }
+
+    def shards(self, description: Description) -> tuple[Shard, ...]:
+        """Lays the splits out in files; depends on nothing but the plan and the description."""
+        return tuple(
+            shard
+            for name, split in self.splits.items()
+            for shard in _cut(name, split.count, self._size(split, description))
+        )
+
+    def _size(self, split: Split, description: Description) -> int:
+        if self.shard_size is not None:
+            return self.shard_size
+        microstate = description.microstate
+        frames = 1 if split.members else split.runs * description.frames
+        each = frames * prod(microstate.shape) * microstate.dtype.itemsize
+        spread = -(-split.count // _SHARDS_PER_SPLIT)
+        return max(1, min(_SHARD_BYTES // max(1, each), spread))
+
+
+class Manifest(Frozen):
+    """The content of `manifest.json`."""
+
+    format: Literal["tampl-store"] = FORMAT
+    format_version: Literal[1] = FORMAT_VERSION
+    description: Description
+    seed: int = Field(ge=0, lt=_SEEDS)
+    kernel: str
+    code_version: str
+    splits: dict[str, Split]
+    shards: tuple[Shard, ...]
+
+    @model_validator(mode="after")
+    def _refuse_gaps(self) -> Self:
+        files = [shard.file for shard in self.shards]
+        if len(set(files)) < len(files):
+            raise ValueError("`shards` names a file twice")
+        if unknown := {shard.split for shard in self.shards} - self.splits.keys():
+            raise ValueError(f"`shards` are of splits that `splits` lacks: {sorted(unknown)}")
+        for name, split in self.splits.items():
+            if not _tiles(self.of_split(name), split.count):
+                raise ValueError(f"`shards` do not cover 0 to {split.count - 1} of `{name}` once")
+        return self
+
+    @cached_property
+    def identity(self) -> str:
+        """SHA-256 of all that determines the data: everything but the version of the code."""
+        text = json.dumps(self.identifying(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def identifying(self) -> dict[str, Any]:
+        """What the identity is made of, as a JSON tree."""
+        return self.model_dump(mode="json", exclude={"code_version"})
+
+    def of_split(self, name: str) -> tuple[Shard, ...]:
+        """The shards of one split, first microstate first."""
+        return tuple(
+            sorted(
+                (shard for shard in self.shards if shard.split == name),
+                key=lambda shard: shard.start,
+            )
+        )
+
+
+def first_difference(here: Any, there: Any, key: str = "") -> tuple[str, str, str] | None:  # noqa: ANN401
+    """Finds the first key at which two JSON trees differ.
+
+    Returns:
+        The dotted key and both values as JSON ("absent" where there is none), or None.
+
+    Example:
+        >>> first_difference({"a": {"b": 1}, "c": 2}, {"a": {"b": 3}, "c": 4})
+        ('a.b', '1', '3')
+    """
+    if isinstance(here, dict) and isinstance(there, dict):
+        branches = [(k, here.get(k, _ABSENT), there.get(k, _ABSENT)) for k in {**here, **there}]
+    elif isinstance(here, list) and isinstance(there, list):
+        pairs = enumerate(zip_longest(here, there, fillvalue=_ABSENT))
+        branches = [(str(i), a, b) for i, (a, b) in pairs]
+    else:
+        a, b = _show(here), _show(there)
+        return None if a == b else (key, a, b)
+    differences = (first_difference(a, b, f"{key}.{k}".lstrip(".")) for k, a, b in branches)
+    return next((difference for difference in differences if difference), None)
+
+
+def _show(value: Any) -> str:  # noqa: ANN401
+    return "absent" if value is _ABSENT else json.dumps(value)
+
+
+def _cut(split: str, total: int, size: int) -> list[Shard]:
+    return [
+        Shard(
+            file=f"shards/{split}-{start // size:05d}.h5",
+            split=split,
+            start=start,
+            count=min(size, total - start),
+        )
+        for start in range(0, total, size)
+    ]
+
+
+def _tiles(shards: tuple[Shard, ...], total: int) -> bool:
+    end = 0
+    for shard in shards:
+        if shard.start != end:
+            return False
+        end += shard.count
+    return end == total

@@ -1,0 +1,213 @@
+"""A few test microstates with their simulated and predicted futures: what the figures need.
+
+Kept are ensemble means and standard deviations over members, not the ensembles. On disk a `Cases`
+is one npz file of plain arrays (no pickle), format 1:
+
+    format, times (F,), symbols (m,), twins (2,), index (C,), label (C,), and for case c
+    c/microstate, c/reference/mean|std, c/names (P,), c/predictions/p/mean|std,
+
+with `std` absent where a prediction is deterministic.
+
+The *twins* are two microstates that look the same macroscopically at t = 0 and part afterwards:
+y_0 alone cannot tell them apart, whatever the model.
+"""
+
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
+
+from ..errors import InputError
+from ..files import replacing
+from .metrics import Standardizer, standardized_future
+
+__all__ = ["Case", "Cases", "Curve", "choose_cases", "curve"]
+
+_FORMAT = 1
+
+
+_COINCIDE = 1e-6
+
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A macroscopic trajectory (F, m) with its spread over members; None if deterministic."""
+
+    mean: NDArray[np.float64]
+    std: NDArray[np.float64] | None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test microstate: which one, its family, its stored form, and its futures."""
+
+    index: int
+    label: str
+    microstate: NDArray[Any]
+    reference: Curve
+    predictions: dict[str, Curve]
+
+
+@dataclass(frozen=True)
+class Cases:
+    """The chosen cases; `twins` are the `index` of two of them."""
+
+    times: NDArray[np.float64]
+    symbols: tuple[str, ...]
+    cases: tuple[Case, ...]
+    twins: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        shape = (len(self.times), len(self.symbols))
+        for case in self.cases:
+            for name, kept in {"reference": case.reference, **case.predictions}.items():
+                if kept.mean.shape != shape or (kept.std is not None and kept.std.shape != shape):
+                    raise InputError(
+                        f"`cases`: {name} of case {case.index} has shape {kept.mean.shape}; "
+                        f"{shape[0]} times and {shape[1]} symbols need {shape}"
+                    )
+        missing = set(self.twins) - {case.index for case in self.cases}
+        if missing:
+            raise InputError(f"`twins` names {sorted(missing)}; add these test microstates")
+
+    def case(self, index: int) -> Case:
+        """The case of test microstate `index`."""
+        for case in self.cases:
+            if case.index == index:
+                return case
+        kept = [case.index for case in self.cases]
+        raise InputError(f"`index` is {index}; the cases kept are {kept}")
+
+    def save(self, path: str | Path) -> None:
+        """Writes one npz file; it appears complete or not at all."""
+        arrays: Arrays = {
+            "format": np.array(_FORMAT),
+            "times": self.times,
+            "symbols": np.array(self.symbols, dtype=np.str_),
+            "twins": np.array(self.twins, dtype=np.int64),
+            "index": np.array([case.index for case in self.cases], dtype=np.int64),
+            "label": np.array([case.label for case in self.cases], dtype=np.str_),
+        }
+        for place, case in enumerate(self.cases):
+            arrays.update({f"{place}/{key}": value for key, value in _pack(case).items()})
+        _write(Path(path), arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Cases":
+        """Reads what `save` wrote."""
+        arrays = _read(Path(path))
+        try:
+            labels = zip(arrays["index"].tolist(), arrays["label"].tolist(), strict=True)
+            first, second = arrays["twins"].tolist()
+            return cls(
+                times=arrays["times"],
+                symbols=tuple(arrays["symbols"].tolist()),
+                cases=tuple(_unpack(arrays, n, *known) for n, known in enumerate(labels)),
+                twins=(first, second),
+            )
+        except KeyError as error:
+            raise InputError(f"{path} lacks {error}; evaluate the run again") from error
+
+
+def curve(macrostates: NDArray[Any]) -> Curve:
+    """Mean and standard deviation of an ensemble (N, F, m); a trajectory (F, m) has no spread."""
+    y = np.asarray(macrostates, dtype=np.float64)
+    if y.ndim == 2:
+        return Curve(y, None)
+    return Curve(y.mean(axis=0), y.std(axis=0, ddof=min(1, len(y) - 1)))
+
+
+def choose_cases(
+    labels: Sequence[str], references: NDArray[Any], normalization: Standardizer
+) -> tuple[list[int], tuple[int, int]]:
+    """Chooses what to show: the first test microstate of each label, and the twins.
+
+    Arguments:
+        labels: Family of each test microstate, G of them.
+        references: Simulated ensembles (G, N, F, m) in physical units, frame t = 0 included.
+        normalization: The training data's statistics.
+
+    Returns:
+        The first microstate of each label, labels in natural order (K=2 before K=16), and the
+        twins: of the pairs whose initial macrostates coincide (or else are nearest), the one
+        whose mean futures differ most. The twins need not be among the first.
+    """
+    references = np.asarray(references)
+    if references.ndim != 4 or len(references) != len(labels) or len(labels) < 2:
+        raise InputError(
+            f"`references` has shape {references.shape} and there are {len(labels)} `labels`; "
+            "needed are an ensemble (G, N, F, m) and one label for each of two microstates or more"
+        )
+    first: dict[str, int] = {}
+    for index, label in enumerate(labels):
+        first.setdefault(label, index)
+    order = sorted(first, key=_natural)
+    return [first[label] for label in order], _twins(references, normalization)
+
+
+def _twins(references: NDArray[Any], normalization: Standardizer) -> tuple[int, int]:
+    mean = references.mean(axis=1, dtype=np.float64)
+    start = np.asarray(normalization.standardize(mean[:, 0]), dtype=np.float64)
+    future = standardized_future(mean, normalization).reshape(len(mean), -1)
+    apart = pdist(start, "chebyshev")
+    # Without a pair that coincides this leaves the nearest pair alone.
+    candidates = apart <= max(_COINCIDE, apart.min())
+    best = int(np.argmax(np.where(candidates, pdist(future), -1.0)))
+    first, second = np.triu_indices(len(mean), k=1)
+    return int(first[best]), int(second[best])
+
+
+def _natural(label: str) -> list[tuple[int, str]]:
+    parts = re.split(r"(\d+)", label)
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
+
+
+def _pack(case: Case) -> Arrays:
+    arrays = {"microstate": case.microstate, "names": np.array([*case.predictions], dtype=np.str_)}
+    curves = {f"predictions/{n}": kept for n, kept in enumerate(case.predictions.values())}
+    for key, kept in {"reference": case.reference, **curves}.items():
+        arrays[f"{key}/mean"] = kept.mean
+        if kept.std is not None:
+            arrays[f"{key}/std"] = kept.std
+    return arrays
+
+
+def _unpack(arrays: Mapping[str, NDArray[Any]], place: int, index: int, label: str) -> Case:
+    def kept(key: str) -> Curve:
+        return Curve(arrays[f"{place}/{key}/mean"], arrays.get(f"{place}/{key}/std"))
+
+    names = arrays[f"{place}/names"].tolist()
+    return Case(
+        index=index,
+        label=label,
+        microstate=arrays[f"{place}/microstate"],
+        reference=kept("reference"),
+        predictions={name: kept(f"predictions/{n}") for n, name in enumerate(names)},
+    )
+
+
+def _write(path: Path, arrays: Arrays) -> None:
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def _read(path: Path) -> Arrays:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist; evaluate the run first") from error
+    except (ValueError, OSError, AttributeError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} is not a file of cases ({error}); evaluate again") from error
+    if arrays.get("format") != _FORMAT:
+        raise InputError(f"{path} is not of format {_FORMAT}; evaluate the run again")
+    return arrays

@@ -1,0 +1,183 @@
+"""Tables of text in the forms that people use: Markdown, HTML, LaTeX, and CSV beside them."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+__all__ = [
+    "MISSING",
+    "Column",
+    "Grid",
+    "Line",
+    "csv_text",
+    "interval_text",
+    "latex_text",
+    "score_text",
+    "spread_text",
+]
+
+MISSING = "N/A"
+
+
+_LATEX_SPECIAL = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "²": "$^2$",
+        "±": r"$\pm$",
+        **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+    }
+)
+
+
+# The sign of a number, and not the hyphen of a name.
+_NEGATIVE = re.compile(r"(?<!\w)-(?=\d)")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's heading; a soft one holds what the column before it leads to."""
+
+    heading: str
+    soft: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of text cells.
+
+    Attributes:
+        cells: The texts, the first of them the line's name.
+        strong: Whether the line is what the table is about.
+        baseline: Whether it only puts the others in perspective.
+    """
+
+    cells: tuple[str, ...]
+    strong: bool = False
+    baseline: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Columns and lines; baselines come last."""
+
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+
+    def markdown(self) -> str:
+        """The table in GitHub's Markdown."""
+        rules = ["---", *["---:"] * (len(self.columns) - 1)]
+        texts = [_headings(self), rules, *(_markdown_cells(line) for line in self.lines)]
+        return "".join(f"| {' | '.join(cells)} |\n" for cells in texts)
+
+    def html(self) -> str:
+        """The table as an HTML element; lines have the classes `strong` and `baseline`."""
+        head = "".join(f'<th scope="col">{escape(text)}</th>' for text in _headings(self))
+        body = "".join(_html_line(line, self.columns) for line in self.lines)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def latex(self) -> str:
+        """The table as a LaTeX tabular with booktabs rules."""
+        alignment = "l" + "r" * (len(self.columns) - 1)
+        texts = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", _latex_cells(_headings(self))]
+        before: Line | None = None
+        for line in self.lines:
+            if before is None or (line.baseline and not before.baseline):
+                texts.append(r"\midrule")
+            texts.append(_latex_cells(line.cells))
+            before = line
+        return "\n".join([*texts, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def score_text(value: float, sign: str = "") -> str:
+    """A score with four decimals; with fewer from 10 on, where a rollout ran away.
+
+    Example:
+        >>> score_text(0.10561), score_text(0.02, sign="+"), score_text(916.54), score_text(1.5e32)
+        ('0.1056', '+0.0200', '917', '1.5e+32')
+    """
+    return f"{value:{sign}{_digits(value)}}"
+
+
+def spread_text(mean: float, std: float | None) -> str:
+    """A mean with its standard deviation, where there is one.
+
+    Example:
+        >>> spread_text(0.4713, 0.0531), spread_text(916.54, 1243.2)
+        ('0.4713 ± 0.0531', '917 ± 1243')
+    """
+    if std is None:
+        return score_text(mean)
+    digits = _digits(mean, std)
+    return f"{mean:{digits}} ± {std:{digits}}"
+
+
+def interval_text(low: float, high: float) -> str:
+    """An interval of differences.
+
+    Example:
+        >>> interval_text(-0.0127, 0.0318), interval_text(-6.4595, 10.5023)
+        ('-0.0127 to +0.0318', '-6.5 to +10.5')
+    """
+    digits = _digits(low, high)
+    return f"{low:+{digits}} to {high:+{digits}}"
+
+
+def csv_text(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """CSV with all digits; what is None is N/A."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([MISSING if value is None else value for value in line] for line in lines)
+    return buffer.getvalue()
+
+
+def latex_text(text: str) -> str:
+    r"""Text as LaTeX prints it.
+
+    Example:
+        >>> print(latex_text("-0.5 & jld_2"))
+        $-$0.5 \& jld\_2
+    """
+    return _NEGATIVE.sub("$-$", text.translate(_LATEX_SPECIAL))
+
+
+def _digits(*values: float) -> str:
+    """The format of the numbers of one cell, which the largest of them decides."""
+    largest = max(abs(value) for value in values)
+    if largest < 10:
+        return ".4f"
+    if largest < 100:
+        return ".1f"
+    return ".0f" if largest < 10_000 else ".1e"
+
+
+def _headings(grid: Grid) -> list[str]:
+    return [column.heading for column in grid.columns]
+
+
+def _markdown_cells(line: Line) -> list[str]:
+    return [cell.replace("|", r"\|") for cell in line.cells]
+
+
+def _html_line(line: Line, columns: Sequence[Column]) -> str:
+    name, *others = line.cells
+    cells = "".join(
+        f"<td{_html_class(soft=column.soft)}>{escape(cell)}</td>"
+        for cell, column in zip(others, columns[1:], strict=True)
+    )
+    group = _html_class(strong=line.strong, baseline=line.baseline)
+    return f'<tr{group}><th scope="row">{escape(name)}</th>{cells}</tr>'
+
+
+def _html_class(**marks: bool) -> str:
+    names = " ".join(name for name, on in marks.items() if on)
+    return f' class="{names}"' if names else ""
+
+
+def _latex_cells(cells: Iterable[str]) -> str:
+    return " & ".join(map(latex_text, cells)) + r" \\"

@@ -1,0 +1,109 @@
+"""Lattices of categorical sites.
+
+Gray pictures, for systems whose microstates are observed as such.
+"""
+
+from collections.abc import Collection
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+
+from ..errors import InputError
+from .base import Kind, Symmetry, move_sites
+
+__all__ = ["Image", "Lattice"]
+
+
+class Lattice(Kind):
+    """A lattice of categorical sites: (H, W) bytes below `states`; input (B, states, H, W)."""
+
+    kind: Literal["lattice"] = "lattice"
+    height: int = Field(gt=0)
+    width: int = Field(gt=0)
+    states: int = Field(gt=1, le=256)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.height, self.width)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.uint8)
+
+    def check(self, stored: NDArray[Any], name: str) -> NDArray[Any]:
+        self._check_shape(stored, self.shape, name)
+        kind = stored.dtype.kind
+        if kind not in "biuf" or (kind == "f" and not np.array_equal(stored, np.trunc(stored))):
+            raise InputError(f"{name} must hold whole numbers, one per site")
+        # Compared before the cast, which would wrap numbers that no byte holds.
+        if stored.size and (stored.min() < 0 or stored.max() >= self.states):
+            worst = stored.min() if stored.min() < 0 else stored.max()
+            raise InputError(
+                f"{name} has a site in state {worst}; states are 0 to {self.states - 1}"
+            )
+        return stored.astype(np.uint8)
+
+    def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
+        # Comparing bytes makes the channels without the int64 detour of torch's one_hot, in one
+        # pass and channels last in memory, as a GPU's convolutions read them.
+        states = torch.arange(self.states, dtype=torch.uint8, device=stored.device)
+        one_hot = torch.empty((*stored.shape, self.states), dtype=dtype, device=stored.device)
+        return torch.eq(stored.unsqueeze(-1), states, out=one_hot).movedim(-1, -3)
+
+    @property
+    def symmetries(self) -> frozenset[Symmetry]:
+        square: frozenset[Symmetry] = frozenset({"shift", "flip", "transpose"})
+        return square if self.height == self.width else square - {"transpose"}
+
+    def transformed(
+        self, stored: Tensor, symmetries: Collection[Symmetry], generator: torch.Generator
+    ) -> Tensor:
+        return move_sites(stored, symmetries, generator)
+
+
+class Image(Kind):
+    """A gray picture: (height, width) bytes, 0 for black; input (B, 1, height, width) to 1."""
+
+    kind: Literal["image"] = "image"
+    height: int = Field(gt=0)
+    width: int = Field(gt=0)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.height, self.width)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.uint8)
+
+    def check(self, stored: NDArray[Any], name: str) -> NDArray[Any]:
+        self._check_shape(stored, self.shape, name)
+        if stored.dtype.kind == "f":
+            # Intensities in [0, 1] cast to bytes would be black.
+            raise InputError(
+                f"{name} holds {stored.dtype}; a picture has a byte per pixel: give "
+                "round(255 I) as uint8"
+            )
+        if stored.dtype.kind not in "iu":
+            raise InputError(f"{name} holds {stored.dtype}; a picture has a byte per pixel")
+        if stored.size and (stored.min() < 0 or stored.max() > 255):
+            worst = stored.min() if stored.min() < 0 else stored.max()
+            raise InputError(f"{name} has a pixel of {worst}; pixels are 0 to 255")
+        return stored.astype(np.uint8)
+
+    def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
+        return stored.unsqueeze(1).to(dtype) / 255
+
+    @property
+    def symmetries(self) -> frozenset[Symmetry]:
+        square: frozenset[Symmetry] = frozenset({"flip", "transpose"})
+        return square if self.height == self.width else square - {"transpose"}
+
+    def transformed(
+        self, stored: Tensor, symmetries: Collection[Symmetry], generator: torch.Generator
+    ) -> Tensor:
+        return move_sites(stored, symmetries, generator)

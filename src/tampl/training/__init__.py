@@ -1,0 +1,28 @@
+"""The one training loop and what it is made of: stages, frames, steps, latent cache.
+
+Nothing here opens a file: data come as arrays, and what is kept goes through a `Keeper`.
+"""
+
+from .latents import LatentScale
+from .loop import History, Keeper, MemoryKeeper, run_training
+from .settings import OptimiserSpec, TrainingSpec
+from .stages import Batch, Latents, Losses, Stage, Turn
+from .trainer import DivergenceError, EpochRecord, Trainer
+
+__all__ = [
+    "Batch",
+    "DivergenceError",
+    "EpochRecord",
+    "History",
+    "Keeper",
+    "LatentScale",
+    "Latents",
+    "Losses",
+    "MemoryKeeper",
+    "OptimiserSpec",
+    "Stage",
+    "Trainer",
+    "TrainingSpec",
+    "Turn",
+    "run_training",
+]

@@ -1,0 +1,240 @@
+"""The training view of a store: every frame on the training device, in stored form.
+
+Frames of all trajectories lie one after another; a *pair* is the index t of a frame whose
+successor t + 1 belongs to the same trajectory. A batch of indices becomes network input on the
+device, so the stored form (a byte per site) is all that is ever resident; a training with
+symmetries keeps it twice.
+
+Which frames an epoch sees: windows of consecutive frames, all of them or a part.
+
+A window of W frames holds W - 1 pairs, so whatever encodes both ends of its pairs encodes W frames
+for W - 1 pairs instead of two for each; W = 2 is plain pairs. Windows tile the trajectories from
+an offset that is drawn anew for each selection, and a stated fraction of them, at random, is what
+one selection holds.
+
+Frames moved by symmetries of the system, every trajectory anew in each part of a training.
+
+Moving whole trajectories, not single frames, keeps pairs and windows what they are; and moving
+them where the latent cache is made anew keeps the cache that of the frames a stage sees.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ..data.dataset import Normalization
+from ..data.store import Trajectories
+from ..errors import InputError
+from ..microstates import Microstate
+from ..seeding import torch_generator
+from .settings import TrainingSpec
+
+__all__ = [
+    "Frames",
+    "Selection",
+    "Views",
+    "refuse_long_windows",
+    "refuse_other_symmetries",
+    "select",
+    "spans",
+    "steps_per_pass",
+]
+
+
+@dataclass(frozen=True)
+class Frames:
+    """All frames of a split.
+
+    Attributes:
+        stored: Microstates in stored form, (n_frames, *shape).
+        macrostates: Standardised macrostates, (n_frames, m).
+        pairs: Index of the first frame of every pair, (n_pairs,).
+        length: Frames of a trajectory.
+        microstate: The kind of microstate, which makes the network input.
+    """
+
+    stored: Tensor
+    macrostates: Tensor
+    pairs: Tensor
+    length: int
+    microstate: Microstate
+
+    @classmethod
+    def load(
+        cls,
+        trajectories: Trajectories,
+        microstate: Microstate,
+        normalization: Normalization,
+        *,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> "Frames":
+        """Puts trajectories on a device.
+
+        Arguments:
+            trajectories: Microstates (n, F, *shape) and macrostates (n, F, m).
+            microstate: The kind of microstate.
+            normalization: Statistics that standardise the macrostates.
+            device: Where to keep and to train.
+            dtype: Precision of the networks.
+        """
+        runs, frames = trajectories.macrostates.shape[:2]
+        y = torch.from_numpy(normalization.standardize(trajectories.macrostates))
+        index = torch.arange(runs * frames, device=device).view(runs, frames)
+        return cls(
+            stored=torch.from_numpy(trajectories.microstates).flatten(0, 1).to(device),
+            macrostates=y.flatten(0, 1).to(device, dtype),
+            pairs=index[:, :-1].flatten(),
+            length=frames,
+            microstate=microstate,
+        )
+
+    def __len__(self) -> int:
+        return len(self.stored)
+
+    def x(self, index: Tensor) -> Tensor:
+        """Network input of the frames at `index`."""
+        kind = self.stored.dtype
+        # On a GPU torch may not index 16-bit words without a sign; the same bits with one it can.
+        words = self.stored.view(torch.int16) if kind == torch.uint16 else self.stored
+        return self.microstate.network_input(words[index].view(kind), self.macrostates.dtype)
+
+    def y(self, index: Tensor) -> Tensor:
+        """Standardised macrostates of the frames at `index`."""
+        return self.macrostates[index]
+
+    def windows(self, size: int, offset: int) -> Tensor:
+        """Starts of windows of `size` frames that follow each other, sharing their end frames.
+
+        Arguments:
+            size: Frames in a window, at least two and at most those of a trajectory.
+            offset: First frame of the first window of each trajectory.
+        """
+        device = self.pairs.device
+        within = torch.arange(offset, self.length - size + 1, size - 1, device=device)
+        first = torch.arange(0, len(self), self.length, device=device)
+        return (first[:, None] + within).flatten()
+
+    def field(self, name: str, index: Tensor) -> Tensor:
+        """`x` or `y` of the frames at `index`, by name."""
+        return {"x": self.x, "y": self.y}[name](index)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Windows of frames.
+
+    Attributes:
+        starts: Index of the first frame of each window, (n,).
+        window: Frames in a window.
+    """
+
+    starts: Tensor
+    window: int
+
+    @property
+    def pairs(self) -> Tensor:
+        """Index of the first frame of every pair, (n (W - 1),)."""
+        return spans(self.starts, self.window - 1)
+
+    def batches(self, batch_size: int, generator: torch.Generator) -> Iterator[Tensor]:
+        """Starts of windows in random order, as many at once as hold `batch_size` pairs."""
+        count, device = len(self.starts), self.starts.device
+        order = torch.randperm(count, generator=generator, device=device)
+        yield from self.starts[order].split(_per_batch(batch_size, self.window))
+
+
+def select(frames: Frames, training: TrainingSpec, number: int) -> Selection:
+    """The selection of a number.
+
+    Arguments:
+        frames: The frames.
+        training: Window, fraction and seed.
+        number: Which of the selections of a training; with all pairs each is the same.
+    """
+    generator = torch_generator(training.seed, "windows", number)
+    room = min(training.window - 1, frames.length - training.window + 1)
+    offset = int(torch.randint(room, (), generator=generator))
+    starts = frames.windows(training.window, offset)
+    kept = _kept(training, len(starts))
+    if kept < len(starts):
+        chosen = torch.randperm(len(starts), generator=generator)[:kept].sort().values
+        starts = starts[chosen.to(starts.device)]
+    return Selection(starts, training.window)
+
+
+def spans(starts: Tensor, length: int) -> Tensor:
+    """Index of `length` consecutive frames from each start, one window after another."""
+    return (starts[:, None] + torch.arange(length, device=starts.device)).flatten()
+
+
+def steps_per_pass(frames: Frames, training: TrainingSpec) -> int:
+    """Batches of a pass, the most there can be."""
+    kept = _kept(training, len(frames.windows(training.window, 0)))
+    return -(-kept // _per_batch(training.batch_size, training.window))
+
+
+def refuse_long_windows(frames: Frames, training: TrainingSpec) -> None:
+    """Refuses a window that no trajectory holds."""
+    if training.window > frames.length:
+        raise InputError(
+            f"`training.window` is {training.window}; a trajectory has {frames.length} frames"
+        )
+
+
+def _kept(training: TrainingSpec, windows: int) -> int:
+    return max(1, round(training.fraction * windows))
+
+
+def _per_batch(batch_size: int, window: int) -> int:
+    return max(1, batch_size // (window - 1))
+
+
+_AT_ONCE = 256
+"""Trajectories that are moved in one go, which bounds the memory; the motions depend on it."""
+
+
+class Views:
+    """The frames of a training, with its symmetries.
+
+    Arguments:
+        frames: The frames as they were simulated; they are left as they are.
+        training: Seed and symmetries.
+
+    Attributes:
+        frames: The frames as they are seen at present. Recorded steps read them where they are.
+    """
+
+    def __init__(self, frames: Frames, training: TrainingSpec) -> None:
+        refuse_other_symmetries(frames.microstate, training)
+        self._training = training
+        self._simulated = frames
+        self._shown: int | None = None
+        self.frames = frames
+        if training.symmetries:
+            self.frames = replace(frames, stored=frames.stored.clone())
+
+    def show(self, part: int) -> None:
+        """Moves every trajectory as in this part of the training."""
+        if not self._training.symmetries or part == self._shown:
+            return
+        generator = torch_generator(self._training.seed, "symmetries", part)
+        whole = (-1, self._simulated.length)
+        simulated, seen = (f.stored.unflatten(0, whole) for f in (self._simulated, self.frames))
+        for there, here in zip(simulated.split(_AT_ONCE), seen.split(_AT_ONCE), strict=True):
+            kind = self.frames.microstate
+            here.copy_(kind.transformed(there, self._training.symmetries, generator))
+        self._shown = part
+
+
+def refuse_other_symmetries(kind: Microstate, training: TrainingSpec) -> None:
+    """Refuses symmetries that microstates of a kind do not have."""
+    known = kind.symmetries
+    for name in training.symmetries:
+        if name not in known:
+            raise InputError(
+                f"`training.symmetries` has {name!r}; microstates of this kind and shape have "
+                f"{', '.join(sorted(known)) or 'none'}"
+            )

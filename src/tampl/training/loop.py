@@ -1,0 +1,171 @@
+"""A whole training: epochs to the end of the schedule, validations, the best model.
+
+The loop opens no file. What is kept on the way goes through a `Keeper`: in memory for a notebook,
+in a folder for the laboratory, which can then take up a training that was interrupted.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ..models import MacroModel, Modules
+from ..progress import bar, say
+from .latents import LatentScale, has_collapsed
+from .trainer import EpochRecord, Trainer
+
+__all__ = ["History", "Keeper", "MemoryKeeper", "run_training"]
+
+Validate = Callable[[MacroModel], float]
+MakeModel = Callable[[Modules], MacroModel]
+
+
+@dataclass
+class History:
+    """The log of a training: a plain record per epoch, and the lowest validation error so far."""
+
+    epochs: list[dict[str, Any]] = field(default_factory=list)
+    best: float | None = None
+    best_epoch: int = 0
+    finished: bool = False
+
+    def add(self, record: EpochRecord, validation: float | None) -> bool:
+        """Adds an epoch; returns whether the latent scale collapsed in it."""
+        earlier = [LatentScale(**epoch["latent"]) for epoch in self.epochs]
+        collapsed = has_collapsed([*earlier, record.latent])
+        before = bool(self.epochs) and self.epochs[-1]["collapsed"]
+        log = {**record.as_dict(), "validation": validation, "collapsed": collapsed}
+        self.epochs.append(log)
+        return collapsed and not before
+
+
+class Keeper(Protocol):
+    """Keeps what a training yields on its way."""
+
+    def resume(self, trainer: Trainer) -> History:
+        """Puts a trainer where an earlier training was left, and returns the log until there."""
+        ...
+
+    def keep_best(self, model: MacroModel) -> None:
+        """Keeps the model with the lowest validation error so far."""
+        ...
+
+    def keep_last(self, model: MacroModel) -> None:
+        """Keeps the model of the last epoch."""
+        ...
+
+    def keep_state(self, trainer: Trainer, history: History) -> None:
+        """Keeps what a later call of `resume` needs, at the end of an epoch."""
+        ...
+
+    def is_complete(self) -> bool:
+        """Whether nothing is missing of a finished training."""
+        ...
+
+
+class MemoryKeeper:
+    """Keeps the best and the last model in memory; there is nothing to resume.
+
+    Attributes:
+        best: The model with the lowest validation error; None before the first validation.
+        last: The model of the last epoch; None before it.
+    """
+
+    def __init__(self) -> None:
+        self.best: MacroModel | None = None
+        self.last: MacroModel | None = None
+
+    def resume(self, trainer: Trainer) -> History:
+        return History()
+
+    def keep_best(self, model: MacroModel) -> None:
+        self.best = model
+
+    def keep_last(self, model: MacroModel) -> None:
+        self.last = model
+
+    def keep_state(self, trainer: Trainer, history: History) -> None:
+        pass
+
+    def is_complete(self) -> bool:
+        return self.last is not None
+
+
+def run_training(
+    trainer: Trainer,
+    keeper: Keeper,
+    *,
+    make_model: MakeModel,
+    validate: Validate,
+    deadline: float | None = None,
+    progress: bool = True,
+) -> History:
+    """Trains to the end of the schedule, from wherever the keeper left off.
+
+    Arguments:
+        trainer: The trainer.
+        keeper: Where models and states go.
+        make_model: Makes a model of trained modules.
+        validate: The error of a model on validation data; the model with the lowest is the best.
+        deadline: Time on `time.monotonic`'s clock after which the training is kept and left.
+        progress: Whether to show a bar.
+    """
+    history, total = keeper.resume(trainer), len(trainer.schedule)
+    history.finished = trainer.epoch == total
+    with bar("training", total, visible=progress) as advance:
+        for _ in range(trainer.epoch):
+            advance("resumed")
+        over = False
+        while trainer.epoch < total and not over:
+            record = trainer.run_epoch()
+            due = _validation_is_due(trainer)
+            model = make_model(trainer.averaged())
+            error = _validate(model, validate, keeper, history, record) if due else None
+            if history.add(record, error):
+                say(_describe_collapse(record))
+            # Looked at after an epoch: a training that is begun gets on, however late it is.
+            over = deadline is not None and time.monotonic() >= deadline
+            history.finished = trainer.epoch == total
+            if history.finished:
+                keeper.keep_last(model)
+            # Kept with every validation: a best model is never newer than the state beside it.
+            if due or over or trainer.epoch % trainer.training.save_every == 0:
+                keeper.keep_state(trainer, history)
+            advance(_describe_epoch(record, history))
+    if history.finished and not keeper.is_complete():  # a finished training that lost its end
+        keeper.keep_last(make_model(trainer.averaged()))
+        keeper.keep_state(trainer, history)
+    return history
+
+
+def _validation_is_due(trainer: Trainer) -> bool:
+    epoch, total = trainer.epoch, len(trainer.schedule)
+    return epoch == total or (2 * epoch > total and epoch % trainer.training.validate_every == 0)
+
+
+def _validate(
+    model: MacroModel, validate: Validate, keeper: Keeper, history: History, record: EpochRecord
+) -> float | None:
+    error = validate(model)
+    # A rollout that blows up is no number to compare with, but the first model is kept anyway.
+    known = error if math.isfinite(error) else None
+    better = known is not None and (history.best is None or known < history.best)
+    if history.best_epoch == 0 or better:
+        history.best, history.best_epoch = known, record.epoch
+        keeper.keep_best(model)
+    return known
+
+
+def _describe_collapse(record: EpochRecord) -> str:
+    latent = record.latent
+    line = f"the latent scale collapsed in epoch {record.epoch}: std {latent.std_mean:.2g}"
+    if latent.transition_ratio is not None:
+        line += f", transition loss {latent.transition_ratio:.2g} times the variance"
+    return line
+
+
+def _describe_epoch(record: EpochRecord, history: History) -> str:
+    losses = " ".join(f"{parts['total']:.3g}" for parts in record.losses.values())
+    best = "" if history.best is None else f", best {history.best:.3g}"
+    return f"loss {losses}, latent std {record.latent.std_mean:.2g}{best}"

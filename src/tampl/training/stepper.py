@@ -1,0 +1,150 @@
+"""Moving the modules of one stage: optimiser, schedule, clipping and weight average.
+
+A step is one function of the batch's windows and noise: it gathers the batch, descends the loss
+and follows with the averaged weights. Rate and decay change from step to step and are tensors, so
+that a recorded step sees their present values.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from ..models import Modules
+from .replay import Replay
+from .stages import Batch, Stage
+
+__all__ = ["Stepper", "focus"]
+
+Gather = Callable[[Tensor, Mapping[str, Tensor]], Batch]
+
+
+def focus(modules: Modules, moves: tuple[str, ...]) -> None:
+    """Lets the named modules train and freezes all others, in evaluation mode."""
+    for name, module in modules.named_children():
+        module.train(name in moves)
+        module.requires_grad_(name in moves)
+
+
+class Stepper:
+    """Descends a stage's loss, one batch at a time.
+
+    Arguments:
+        stage: The stage.
+        modules: All modules of the run.
+        gather: Gives a batch of the windows at some starts, with its noise.
+        total_steps: Steps over the whole training, the length of the cosine schedule.
+    """
+
+    def __init__(
+        self, stage: Stage, modules: Modules, *, gather: Gather, total_steps: int
+    ) -> None:
+        self.stage = stage
+        self.modules = modules
+        self.gather = gather
+        self.total_steps = total_steps
+        self.steps = 0
+        self.parameters = dict(_moved_parameters(modules, stage.moves))
+        device = next(modules.transition.parameters()).device
+        # A GPU's optimiser takes a rate in single precision only.
+        real = torch.float32 if device.type == "cuda" else torch.float64
+        self._rate = torch.tensor(stage.optimiser.learning_rate, dtype=real, device=device)
+        self._decay = torch.tensor(0.0, dtype=real, device=device)
+        self.optimiser = torch.optim.AdamW(
+            self.parameters.values(),
+            lr=self._rate,
+            weight_decay=stage.optimiser.weight_decay,
+            fused=True,
+            capturable=device.type == "cuda",
+        )
+        self.average: dict[str, Tensor] = {}
+        if stage.optimiser.average:
+            self.average = {name: p.detach().clone() for name, p in self.parameters.items()}
+        self._names: tuple[str, ...] = ()
+        self._noise_names: tuple[str, ...] = ()
+        self._replay = Replay(self._descend, device, records=stage.replays)
+
+    def step(self, starts: Tensor, noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """One descent step on the windows at `starts`; returns the losses before it, by name."""
+        if self.steps == 0:
+            self._restart_average()
+        self._rate.fill_(self.learning_rate)
+        # The warm-up keeps the random first weights from lingering in a short run.
+        steps = self.steps + 1
+        self._decay.fill_(min(self.stage.optimiser.average, (1 + steps) / (10 + steps)))
+        self._noise_names = tuple(noise)
+        values = self._replay(starts, *noise.values())
+        self.steps = steps
+        return dict(zip(self._names, values, strict=True))
+
+    def _descend(self, starts: Tensor, *noise: Tensor) -> tuple[Tensor, ...]:
+        batch = self.gather(starts, dict(zip(self._noise_names, noise, strict=True)))
+        losses = self.stage.loss(self.modules, batch)
+        self.optimiser.zero_grad()
+        losses.total.backward()
+        if self.stage.optimiser.clip:
+            nn.utils.clip_grad_norm_(self.parameters.values(), self.stage.optimiser.clip)
+        self.optimiser.step()
+        self._update_average()
+        self._names = ("total", *losses.parts)
+        return tuple(value.detach() for value in (losses.total, *losses.parts.values()))
+
+    @property
+    def learning_rate(self) -> float:
+        """The cosine from the first rate to its final fraction."""
+        spec = self.stage.optimiser
+        fall = 0.5 * (1 + math.cos(math.pi * min(1.0, self.steps / self.total_steps)))
+        return spec.learning_rate * (spec.final_fraction + (1 - spec.final_fraction) * fall)
+
+    @torch.no_grad()
+    def _restart_average(self) -> None:
+        """An average begins where the stage does, which may be after others have moved."""
+        for name, value in self.average.items():
+            value.copy_(self.parameters[name])
+
+    @torch.no_grad()
+    def _update_average(self) -> None:
+        if not self.average:
+            return
+        averages = list(self.average.values())
+        ahead = torch._foreach_sub(list(self.parameters.values()), averages)
+        torch._foreach_mul_(ahead, 1 - self._decay)
+        torch._foreach_add_(averages, ahead)
+
+    @torch.no_grad()
+    def settle(self) -> bool:
+        """Puts the averaged weights in place of the last ones; says whether there are any."""
+        for name, value in self.average.items():
+            self.parameters[name].copy_(value)
+        return bool(self.average)
+
+    def tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """The state to resume from: step count, optimiser moments and weight average."""
+        yield "steps", torch.tensor(self.steps)
+        for name, parameter in self.parameters.items():
+            for key, value in self.optimiser.state.get(parameter, {}).items():
+                yield f"optimiser/{name}/{key}", value
+        for name, value in self.average.items():
+            yield f"average/{name}", value
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Takes up the state that `tensors` gave, before the first step."""
+        self.steps = int(tensors["steps"])
+        for name, parameter in self.parameters.items():
+            prefix = f"optimiser/{name}/"
+            self.optimiser.state[parameter] = {
+                key.removeprefix(prefix): value.to(parameter.device)
+                for key, value in tensors.items()
+                if key.startswith(prefix)
+            }
+        for name, value in self.average.items():
+            value.copy_(tensors[f"average/{name}"])
+
+
+def _moved_parameters(
+    modules: Modules, moves: tuple[str, ...]
+) -> Iterator[tuple[str, nn.Parameter]]:
+    for name in moves:
+        for key, parameter in modules.get_submodule(name).named_parameters():
+            yield f"{name}.{key}", parameter

@@ -1,0 +1,276 @@
+"""The only training loop: runs the stages of a method, epoch by epoch.
+
+The latent cache follows from the weights: a stage that needs `z` or `z_next` finds the encodings
+of its frames by the encoder as it was when the stage began, and they stay valid until some stage
+has moved the encoder. Under TAMPL that is one sweep per epoch. Where an epoch sees a part of the
+frames, or sees them moved by symmetries, a new part begins with each epoch, or within it after the
+stage that moves the encoder: under TAMPL one part serves a transition pass and the representation
+pass that follows, from one sweep. The state at the end of an epoch is the weights, the optimisers
+and the epoch's number; parts, batch order and noise are drawn from streams named by seed, epoch
+and stage, so a resumed run repeats an uninterrupted one.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import accumulate, takewhile
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+from ..models import Modules, Transition
+from ..seeding import torch_generator
+from .frames import Frames, Selection, Views, refuse_long_windows, select, spans, steps_per_pass
+from .latents import FrameEncoder, LatentScale, latent_scale
+from .settings import TrainingSpec
+from .stages import FIELDS, Batch, Latents, Stage, Turn
+from .stepper import Stepper, focus
+
+__all__ = ["DivergenceError", "EpochRecord", "Trainer"]
+
+WATCHED_PAIRS = 2048
+"""Pairs, evenly over the data, whose latent states tell the scale after every epoch."""
+
+
+class DivergenceError(InputError):
+    """A loss that is no longer finite."""
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """What one epoch did: losses by stage and part, latent scale, seconds by stage."""
+
+    epoch: int
+    losses: Mapping[str, Mapping[str, float]]
+    latent: LatentScale
+    seconds: Mapping[str, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The record as plain data for the log."""
+        return asdict(self)
+
+
+class Trainer:
+    """Trains modules on frames, one epoch per call.
+
+    Arguments:
+        turns: What the method asks for.
+        modules: The modules, on the device and in the precision of the frames.
+        frames: The training frames.
+        training: Seed, batch size and lengths.
+    """
+
+    def __init__(
+        self,
+        turns: Sequence[Turn],
+        modules: Modules,
+        *,
+        frames: Frames,
+        training: TrainingSpec,
+    ) -> None:
+        self.modules = modules
+        self._views = Views(frames, training)
+        self.frames = frames = self._views.frames
+        self.training = training
+        self.epoch = 0
+        self.schedule = [turn.stages for turn in turns for _ in range(turn.epochs)]
+        ends = accumulate(turn.epochs for turn in turns)
+        self._closing = dict(zip(ends, turns, strict=True))
+        _refuse_bad_stages(turns, modules)
+        refuse_long_windows(frames, training)
+        steps = steps_per_pass(frames, training)
+        self.steppers = {
+            stage.name: Stepper(
+                stage,
+                modules,
+                gather=partial(self._gather, stage.needs),
+                total_steps=steps * turn.epochs,
+            )
+            for turn in turns
+            for stage in turn.stages
+        }
+        self._encode = FrameEncoder(modules, frames, batch_size=training.batch_size)
+        self._cache: Tensor | None = None
+        self._cached: int | None = None
+
+    def run_epoch(self) -> EpochRecord:
+        """Runs the stages of the next epoch."""
+        losses, seconds = {}, {}
+        for stage in self.schedule[self.epoch]:
+            start = time.perf_counter()
+            losses[stage.name] = self.run_stage(stage)
+            seconds[stage.name] = time.perf_counter() - start
+        self.epoch += 1
+        if self.epoch in self._closing:
+            self._close(self._closing[self.epoch])
+        return EpochRecord(self.epoch, losses, self._watch(), seconds)
+
+    def run_stage(self, stage: Stage) -> dict[str, float]:
+        """Runs one stage of the present epoch; returns its mean losses by part."""
+        self._refresh(stage)
+        focus(self.modules, stage.moves)
+        stepper, windows = self.steppers[stage.name], 0
+        sums: dict[str, Tensor] = defaultdict(lambda: self.frames.macrostates.new_zeros(()))
+        for starts, noise in self._batches(stage):
+            windows += len(starts)
+            for name, value in stepper.step(starts, noise).items():
+                sums[name] += len(starts) * value
+        if "encoder" in stage.moves:
+            self._cached = None
+        if stage.finish is not None:
+            stage.finish(self.modules)
+        return self._means(stage, {name: value / windows for name, value in sums.items()})
+
+    def _close(self, turn: Turn) -> None:
+        """Ends a turn: what follows builds on averaged weights, of which the model is made."""
+        for stage in turn.stages:
+            settled = self.steppers[stage.name].settle()
+            if settled and "encoder" in stage.moves:
+                self._cached = None
+        if turn.finish is not None:
+            turn.finish(self.modules, self._latents(self.frames.pairs))
+
+    def first_batch(self, stage: Stage) -> Batch:
+        """The first batch that a stage would see now."""
+        self._refresh(stage)
+        return self._gather(stage.needs, *next(self._batches(stage)))
+
+    def _part(self, stage: Stage) -> int:
+        """Number of the part of the frames that a stage of the present epoch sees."""
+        before = takewhile(lambda each: each.name != stage.name, self.schedule[self.epoch])
+        return self.epoch + any("encoder" in each.moves for each in before)
+
+    def _selection(self, part: int) -> Selection:
+        # Windows of one pair, all of them, are the same in every part.
+        whole = self.training.fraction == 1 and self.training.window == 2
+        return select(self.frames, self.training, 0 if whole else part)
+
+    def _refresh(self, stage: Stage) -> None:
+        alike = self.training.fraction == 1 and not self.training.symmetries
+        part = 0 if alike else self._part(stage)
+        self._views.show(part)
+        if self._cached == part or not stage.needs & {"z", "z_next"}:
+            return
+        if self._cache is None:
+            size = (len(self.frames), self.modules.spec.latent_dim)
+            self._cache = self.frames.macrostates.new_zeros(size)
+        # In place: a recorded step reads the cache where it is.
+        if self.training.fraction == 1:
+            self._cache.copy_(self._encode())
+        else:
+            selection = self._selection(part)
+            index = spans(selection.starts, selection.window).unique()
+            self._cache[index] = self._encode(index)
+        self._cached = part
+
+    def _batches(self, stage: Stage) -> Iterator[tuple[Tensor, Mapping[str, Tensor]]]:
+        """Starts of windows and noise of the batches of a pass."""
+        device, seed = self.frames.stored.device, self.training.seed
+        address = ("train", self.epoch, stage.name)
+        order = torch_generator(seed, *address, "order", device=device)
+        noise = torch_generator(seed, *address, "noise", device=device)
+        selection = self._selection(self._part(stage))
+        for starts in selection.batches(self.training.batch_size, order):
+            pairs = len(starts) * (selection.window - 1)
+            yield starts, stage.draw(self.modules, pairs, noise)
+
+    def _gather(self, needs: frozenset[str], starts: Tensor, noise: Mapping[str, Tensor]) -> Batch:
+        fields = {name: self._field(name, starts) for name in sorted(needs)}
+        return Batch(fields, noise, self.training.window)
+
+    def _latents(self, index: Tensor) -> Latents:
+        """Finite latent states of pairs, from the cache where it holds all of them."""
+        whole = self.training.fraction == 1 and self._cached is not None
+        if self._cache is not None and whole:
+            latents = Latents(self._cache[index], self._cache[index + 1])
+        else:
+            latents = Latents(self._encode(index), self._encode(index + 1))
+        if not latents.both.isfinite().all():
+            raise DivergenceError(
+                f"training diverged in epoch {self.epoch}: the latent states are not finite; "
+                "lower the learning rate and train in a new folder"
+            )
+        return latents
+
+    def _field(self, name: str, starts: Tensor) -> Tensor:
+        window = self.training.window
+        if name == "x_window":
+            return self.frames.x(spans(starts, window))
+        source = name.removesuffix("_next")
+        index = spans(starts if name == source else starts + 1, window - 1)
+        if source == "z":
+            assert self._cache is not None
+            return self._cache[index]
+        return self.frames.field(source, index)
+
+    def _means(self, stage: Stage, losses: Mapping[str, Tensor]) -> dict[str, float]:
+        # The only synchronisation of a pass: losses are summed on the device until here.
+        means = {name: value.item() for name, value in losses.items()}
+        if not all(torch.isfinite(torch.tensor(list(means.values())))):
+            raise DivergenceError(
+                f"training diverged in the {stage.name} stage of epoch {self.epoch + 1}: the loss "
+                f"is {means['total']}; lower the stage's learning rate and train in a new folder"
+            )
+        return means
+
+    def _watch(self) -> LatentScale:
+        pairs, device = self.frames.pairs, self.frames.stored.device
+        index = pairs[:: -(-len(pairs) // WATCHED_PAIRS)]
+        latents = self._latents(index)
+        generator = torch_generator(self.training.seed, "watch", self.epoch, device=device)
+        return latent_scale(self._fitted_transition(), latents, generator)
+
+    def _fitted_transition(self) -> Transition | None:
+        """The transition, once a stage or a closing step has touched it."""
+        stages = [stage for stages in self.schedule[: self.epoch] for stage in stages]
+        moved = any("transition" in stage.moves for stage in stages)
+        closed = any(end <= self.epoch and turn.finish for end, turn in self._closing.items())
+        return self.modules.transition if moved or closed else None
+
+    def averaged(self) -> Modules:
+        """A frozen copy of the modules, with averaged weights where the turn averages."""
+        copy = deepcopy(self.modules).requires_grad_(False).eval()
+        parameters = dict(copy.named_parameters())
+        # A turn that has ended left its averages in the modules, and may have gone on from there.
+        running = self.epoch > 0 and self.epoch not in self._closing
+        for stage in self.schedule[self.epoch - 1] if running else ():
+            for name, value in self.steppers[stage.name].average.items():
+                parameters[name].copy_(value)
+        return copy
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything to resume from, by name."""
+        state = {f"modules/{key}": value for key, value in self.modules.state_dict().items()}
+        for name, stepper in self.steppers.items():
+            state |= {f"stages/{name}/{key}": value for key, value in stepper.tensors()}
+        return state
+
+    def load(self, epoch: int, tensors: Mapping[str, Tensor]) -> None:
+        """Takes up the state after `epoch` epochs that `tensors` gave."""
+        self.epoch = epoch
+        self._cached = None
+        self.modules.load_state_dict(_under("modules/", tensors))
+        for name, stepper in self.steppers.items():
+            stepper.load(_under(f"stages/{name}/", tensors))
+
+
+def _refuse_bad_stages(turns: Sequence[Turn], modules: Modules) -> None:
+    stages = [stage for turn in turns for stage in turn.stages]
+    names = [stage.name for stage in stages]
+    if len(set(names)) < len(names):
+        raise InputError(f"the stages are named {names}; give each a name of its own")
+    known = {name for name, _ in modules.named_children()}
+    for stage in stages:
+        if not known.issuperset(stage.moves):
+            raise InputError(f"stage `{stage.name}` moves {stage.moves}; modules are {known}")
+        if not stage.needs <= FIELDS:
+            raise InputError(f"stage `{stage.name}` needs {set(stage.needs)}; have {set(FIELDS)}")
+
+
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

@@ -1,0 +1,29 @@
+"""Where the command begins: its verbs, its version, and how little it loads."""
+
+import subprocess
+import sys
+
+import pytest
+
+from command import call
+from tampl.lab.cli.entry import VERBS
+
+HEAVY = ("h5py", "matplotlib", "numba", "numpy", "scipy", "torch")
+
+
+def test_help_and_version():
+    assert "simulate" in call("--help").out
+    assert call("--version").out.strip().count(".") == 2
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "linear"])
+def test_every_verb_explains_itself(verb):
+    outcome = call(verb, "--help")
+    assert outcome.code == 0
+    assert f"tampl {verb}" in outcome.out
+
+
+def test_nothing_heavy_loads_at_the_start():
+    program = f"import sys, tampl.cli; print(*[n for n in {HEAVY} if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done

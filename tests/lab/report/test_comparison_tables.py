@@ -1,0 +1,86 @@
+import csv
+import io
+
+from comparison_samples import make_comparison
+
+from tampl.evaluation import compare_scores
+from tampl.lab.report.tables import comparison_csv, comparison_grid, difference_grid, failure_lines
+
+COMPARISON = make_comparison()
+
+
+def cells(grid):
+    return {line.cells[0]: line.cells[1:] for line in grid.lines}
+
+
+def test_order_of_the_rows():
+    assert list(cells(comparison_grid(COMPARISON))) == [
+        *("TAMPL", "JLD", "JLD-VIC", "VAMP", "macro_2", "JLD-SIG", "Next-macro"),
+        *("Simulation noise floor", "Mean field", "Mean training trajectory"),
+    ]
+
+
+def test_cells():
+    table = cells(comparison_grid(COMPARISON))
+    assert table["TAMPL"][0] == "0.1100 ± 0.0100"
+    assert table["TAMPL"][4:] == ("1.5", "no")
+    assert table["JLD"][5] == "1 of 3"
+    assert table["Simulation noise floor"] == ("0.0500", "", "0.0020", "", "", "")
+    assert table["Mean field"][2:] == ("N/A", "N/A", "", "")
+
+
+def test_cells_with_fewer_seeds_say_so():
+    table = cells(comparison_grid(COMPARISON))
+    assert table["VAMP"][0] == "0.1350 ± 0.0071 (n = 2)"
+    assert table["VAMP"][2] == "N/A"
+    assert table["macro_2"][0] == "0.4000 (n = 1)"
+
+
+def test_failed_and_waiting_methods_have_a_row():
+    table = cells(comparison_grid(COMPARISON))
+    assert table["JLD-SIG"] == ("failed", "", "", "", "", "")
+    assert table["Next-macro"][0] == "not yet"
+    assert failure_lines(COMPARISON)[0] == "JLD-SIG, seed 42: failed; training diverged & stopped"
+
+
+def test_differences_have_interval_and_verdict():
+    table = cells(difference_grid(COMPARISON))
+    assert list(table) == ["JLD", "JLD-VIC", "VAMP", "macro_2"]
+    assert table["JLD"][:3] == ("+0.1000", "+0.1000 to +0.1000", "worse")
+    # Differences 0.01, -0.01, 0: mean 0, s = 0.01, t = 4.3027.
+    assert table["JLD-VIC"][:3] == ("+0.0000", "-0.0248 to +0.0248", "tie")
+    assert table["VAMP"][0] == "+0.0250 (n = 2)"
+    assert table["VAMP"][3:] == ("N/A", "", "")
+
+
+def test_one_seed_has_no_interval():
+    assert cells(difference_grid(COMPARISON))["macro_2"][:3] == ("+0.3000 (n = 1)", "", "")
+
+
+def test_latex_has_equal_columns_and_escapes():
+    text = comparison_grid(COMPARISON).latex()
+    assert {line.count("&") for line in text.splitlines() if "&" in line} == {6}
+    assert r"macro\_2" in text
+    assert r"0.1100 $\pm$ 0.0100" in text
+    assert r"95 \% interval" in difference_grid(COMPARISON).latex()
+    assert "$-$0.0248 to +0.0248" in difference_grid(COMPARISON).latex()
+
+
+def test_csv_has_all_digits_and_reasons():
+    rows = {row["key"]: row for row in csv.DictReader(io.StringIO(comparison_csv(COMPARISON)))}
+    jld = COMPARISON.paired["jld"].rmse
+    assert float(rows["jld"]["rmse_low"]) == jld.low
+    assert rows["jld"]["rmse_verdict"] == "worse"
+    assert rows["jld"]["collapsed"] == "43"
+    assert (rows["vamp"]["mmd2"], rows["vamp"]["n"]) == ("N/A", "2")
+    assert "diverged & stopped" in rows["jld-sig"]["failed"]
+    assert rows["floor"]["rmse"] == "0.05"
+
+
+def test_nothing_is_known_yet():
+    nothing = compare_scores([], {}, methods=["tampl", "jld"], seeds=[1])
+    assert cells(comparison_grid(nothing)) == {
+        "TAMPL": ("not yet", "", "", "", "", ""),
+        "JLD": ("not yet", "", "", "", "", ""),
+    }
+    assert difference_grid(nothing).lines == ()

@@ -1,0 +1,105 @@
+"""A file is there whole or not at all; a folder has one writer."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tampl.errors import InputError
+from tampl.files import claimed, is_temporary, remove_unfinished, replacing
+
+CLAIM = """
+import sys
+from pathlib import Path
+from tampl.atomic import claimed
+with claimed(Path(sys.argv[1])):
+    print("claimed", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_file_appears_when_it_is_complete(tmp_path):
+    path = tmp_path / "a.json"
+    with replacing(path) as temporary:
+        temporary.write_text("new")
+        assert temporary.parent == tmp_path and is_temporary(temporary)
+        assert not path.exists()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
+def test_an_interrupted_write_leaves_the_old_file_alone(tmp_path, error):
+    path = tmp_path / "a.json"
+    path.write_text("old")
+    with pytest.raises(error), replacing(path) as temporary:
+        temporary.write_text("half of the n")
+        raise error
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.json"]
+    assert path.read_text() == "old"
+
+
+def test_a_write_that_writes_nothing_is_an_error(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text("old")
+    with pytest.raises(FileNotFoundError), replacing(path):
+        pass
+    assert path.read_text() == "old"
+
+
+def test_the_content_reaches_the_disk_before_the_name(tmp_path, monkeypatch):
+    calls = []
+    fsync, rename = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda fd: (calls.append("flush"), fsync(fd)))
+    monkeypatch.setattr(os, "replace", lambda a, b: (calls.append("rename"), rename(a, b)))
+    with replacing(tmp_path / "a") as temporary:
+        temporary.write_bytes(b"content")
+    assert calls == ["flush", "rename", "flush"]
+
+
+def test_sweeping_removes_what_dead_runs_left_and_nothing_else(tmp_path):
+    left = [tmp_path / ".a.json.123.tmp", tmp_path / ".b.h5.9.tmp"]
+    kept = [tmp_path / name for name in ("a.json", "b.tmp", ".hidden", ".a.json", ".tmp")]
+    for path in [*left, *kept]:
+        path.write_text("")
+    assert all(map(is_temporary, left)) and not any(map(is_temporary, kept))
+    remove_unfinished(tmp_path)
+    assert set(tmp_path.iterdir()) == set(kept)
+
+
+def test_a_folder_has_one_claim_at_a_time(tmp_path):
+    with claimed(tmp_path):
+        with pytest.raises(InputError, match=f"another run is writing to {tmp_path}"):
+            with claimed(tmp_path):
+                pytest.fail("claimed twice")
+        (tmp_path / "below").mkdir()
+        with claimed(tmp_path / "below"):
+            pass
+    with pytest.raises(RuntimeError), claimed(tmp_path):
+        raise RuntimeError
+    with claimed(tmp_path):
+        pass
+
+
+def test_a_claim_holds_against_other_processes_and_ends_with_them(tmp_path):
+    command = [sys.executable, "-c", CLAIM, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        try:
+            assert other.stdout.readline() == b"claimed\n"
+            with pytest.raises(InputError, match="another run"), claimed(tmp_path):
+                pytest.fail("claimed twice")
+        finally:
+            other.kill()
+            other.wait()
+    with claimed(tmp_path):
+        pass
+
+
+def test_where_folders_cannot_be_locked_the_claim_is_given(tmp_path, monkeypatch):
+    def refuse(descriptor, operation):
+        raise OSError("no locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with claimed(tmp_path), claimed(tmp_path):
+        pass
