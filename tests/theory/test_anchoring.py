@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from random_points import draw_weights, examples
-from random_systems import draw_realisation, draw_system, pairs
+from random_systems import draw_realisation, draw_system, draw_weights, examples, pairs
 
 from tampl.errors import InputError
 from tampl.theory.certificates.anchoring import fit_transition, optimal_transition, scale_anchoring
-from tampl.theory.gradients import encoder_gradient, joint_gradient, transition_gradient
 from tampl.theory.linear import (
     LinearSystem,
     Realisation,
@@ -19,6 +17,7 @@ from tampl.theory.linear import (
     norm2,
     transition_loss,
 )
+from tampl.theory.updates import encoder_gradient, joint_gradient, transition_gradient
 
 CLOSE = {"rtol": 1e-8, "atol": 1e-9}
 
@@ -117,13 +116,13 @@ def test_against_the_best_transition_the_encoder_shrinks(pair):
 
 @examples(60)
 @given(pairs())
-def test_pulls_are_radial_components_of_the_gradients(pair):
+def test_twice_the_cross_term_and_the_loss_are_radial_components_of_the_gradients(pair):
     system, r, _ = pair
     anchor, weights = scale_anchoring(system, r), Weights(cur=0.0)
     detached = np.sum(r.B * encoder_gradient(system, r, weights, r.B).B)
-    np.testing.assert_allclose(anchor.detached_pull, detached, **CLOSE)
+    np.testing.assert_allclose(2 * anchor.cross, detached, **CLOSE)
     joint = np.sum(r.B * joint_gradient(system, r, weights).B)
-    np.testing.assert_allclose(anchor.joint_pull, joint, **CLOSE)
+    np.testing.assert_allclose(2 * anchor.loss_at_target, joint, **CLOSE)
 
 
 def test_the_four_verdicts_on_the_scale():

@@ -19,12 +19,10 @@ from tampl.theory.linear import (
     current_residual,
     inner,
     joint_loss,
-    macro_loss,
     norm2,
     reconstruction_loss,
     residual,
     rollout_error,
-    rollout_identity,
     transition_loss,
     transition_residual,
 )
@@ -44,13 +42,11 @@ def test_losses_are_means_of_squared_errors_over_source_states(pair):
     x_next, z = system.A @ x, r.B @ x
     mean = lambda error: np.mean(np.sum(error**2, axis=0))
     cur, tr = mean(r.D @ z - system.C @ x), mean(r.K @ z - r.B @ x_next)
-    macro = mean(r.D @ r.K @ z - system.C @ x_next)
     np.testing.assert_allclose(current_loss(system, r), cur)
     np.testing.assert_allclose(transition_loss(system, r), tr)
     np.testing.assert_allclose(reconstruction_loss(system, r.B, G), mean(G @ z - x))
-    weights = Weights(cur=0.7, tr=1.3, next=2.1)
+    weights = Weights(cur=0.7, tr=1.3)
     np.testing.assert_allclose(joint_loss(system, r, weights), 0.7 * cur + 1.3 * tr)
-    np.testing.assert_allclose(macro_loss(system, r, weights), 0.7 * cur + 2.1 * macro)
 
 
 @given(pairs(), st.integers(0, 6))
@@ -93,7 +89,12 @@ def test_the_rollout_error_telescopes_into_one_step_residuals(pair, h):
     truth = system.C @ np.linalg.matrix_power(system.A, h)
     error = r.macro(h) - truth
     scale = 1 + np.abs(error).max()
-    np.testing.assert_allclose(rollout_identity(system, r, h), error, atol=1e-10 * scale)
+    power = lambda M, q: np.linalg.matrix_power(M, q)
+    Delta = transition_residual(system, r)
+    parts = [power(r.K, h - 1 - q) @ Delta @ power(system.A, q) for q in range(h)]
+    E = current_residual(system, r)
+    telescoped = r.D @ sum(parts, np.zeros_like(Delta)) + E @ power(system.A, h)
+    np.testing.assert_allclose(telescoped, error, atol=1e-10 * scale)
     np.testing.assert_allclose(rollout_error(system, r, h)[-1], norm2(error, system.Sigma))
 
 
@@ -126,11 +127,11 @@ def test_the_inner_product_is_the_trace_of_the_definition():
 def test_a_batch_is_its_members():
     rng = np.random.default_rng(1)
     systems, models = draw_system(rng, 5, 2, (2, 3)), draw_realisation(rng, 5, 2, 3, (2, 3))
-    weights = Weights(cur=0.5, tr=2.0, next=0.1)
+    weights = Weights(cur=0.5, tr=2.0)
     for i in np.ndindex(2, 3):
         one = LinearSystem(systems.A[i], systems.C[i], systems.Sigma[i])
         r = Realisation(models.B[i], models.D[i], models.K[i])
-        for loss in (joint_loss, macro_loss, residual):
+        for loss in (joint_loss, residual):
             np.testing.assert_allclose(
                 loss(systems, models, weights)[i], loss(one, r, weights), atol=1e-12
             )
@@ -147,7 +148,6 @@ def test_what_the_members_share_need_not_be_repeated():
     system, r = LinearSystem(many.A, one.C, one.Sigma), draw_realisation(rng, 4, 1, 2)
     assert rollout_error(system, r, 3).shape == (3, 4)
     assert residual(system, r, Weights()).shape == (3, 3, 4)
-    assert rollout_identity(system, r, 2).shape == (3, 1, 4)
 
 
 EYE = np.eye(3)
@@ -221,6 +221,9 @@ def test_other_wrong_arguments_are_refused():
         Weights(tr=-1.0)
     with pytest.raises(InputError, match="`rec` = nan must be a finite weight"):
         Weights(rec=float("nan"))
+    Weights(cur=0.0).require_positive("tr")
+    with pytest.raises(InputError, match=r"`weights\.cur` = 0\.0 must be positive"):
+        Weights(cur=0.0).require_positive("tr", "cur")
 
 
 def test_the_package_names_its_modules():

@@ -4,19 +4,27 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_systems import SEEDS, draw_change, draw_system
+from random_systems import SEEDS, draw_change, draw_system, pairs
 from scipy import linalg, optimize
 
 from tampl.errors import InputError
-from tampl.theory.linear import LinearSystem, Realisation, rollout_error
+from tampl.theory.linear import (
+    LinearSystem,
+    Realisation,
+    norm2,
+    rollout_error,
+    transition_residual,
+)
 from tampl.theory.realisability import (
     NoRealisationError,
     closure_misfit,
     is_exact,
+    latent_covariance,
     observable_row_space,
     realise,
-    refuse_deficient,
-    refuse_inexact,
+    require_exact,
+    require_full_rank,
+    shift_model,
 )
 
 
@@ -69,8 +77,8 @@ def test_every_dimension_is_realised_exactly_or_refused_for_parity(seed, r, sing
             continue
         model = realise(system, d)
         assert model.latent_dim == d
-        refuse_inexact(system, model)
-        refuse_deficient(system, model.B)
+        require_exact(system, model)
+        require_full_rank(system, model.B)
         np.testing.assert_allclose(model.B @ model.B.T, np.eye(d), atol=1e-10)
         np.testing.assert_allclose(rollout_error(system, model, 20), 0, atol=1e-18)
         # The rows that the output sees are among those of every realisation.
@@ -129,7 +137,7 @@ def test_a_defective_eigenvalue_is_not_taken_for_a_complex_pair(seed, multiplici
     A = Q @ linalg.block_diag(0.7 * np.eye(n - 1) + np.eye(n - 1, k=1), 0.2) @ Q.T
     system = LinearSystem(A, Q[:, n - 1 :].T, np.eye(n))
     for d in range(1, n + 1):
-        refuse_inexact(system, realise(system, d))
+        require_exact(system, realise(system, d))
 
 
 def test_an_output_that_is_nothing_takes_any_invariant_space():
@@ -229,6 +237,100 @@ def test_refusals_name_the_argument_and_the_size():
     wrong = Realisation(model.B, 1.5 * model.D, model.K)
     message = r"`start` must be an exact .* = 0.707 and \|\|K B - B A\|\|_Sigma = "
     with pytest.raises(InputError, match=message):
-        refuse_inexact(system, wrong, "start")
+        require_exact(system, wrong, "start")
     with pytest.raises(InputError, match=r"`B` must have full row rank 2; .* is 0, its largest 1"):
-        refuse_deficient(system, np.diag([1.0, 0.0, 0.0])[:2])
+        require_full_rank(system, np.diag([1.0, 0.0, 0.0])[:2])
+
+
+def test_the_latent_covariance_is_weighted_by_that_of_the_source():
+    system = LinearSystem(np.eye(2), [[1.0, 0.0]], np.diag([4.0, 1.0]))
+    np.testing.assert_allclose(latent_covariance(system, [[1.0, 1.0]]), [[5.0]])
+    with pytest.raises(InputError, match="`B` must have full row rank 2"):
+        latent_covariance(system, [[1.0, 1.0], [2.0, 2.0]])
+    with pytest.raises(InputError, match="`B` must be finite"):
+        latent_covariance(system, [[1.0, np.nan]])
+    with pytest.raises(InputError, match="`B` must have n = 2 columns"):
+        latent_covariance(system, [[1.0]])
+
+
+# Macrostates through a horizon do not determine the next one; closed latent states do.
+
+
+def rank(M):
+    return np.linalg.matrix_rank(M, rtol=1e-10)
+
+
+def test_the_paper_s_counterexample():
+    a, b = 0.9, 0.4
+    system = LinearSystem(np.diag([a, b, 0.6]), [[1.0, 1.0, 0.0]], np.eye(3))
+    model = shift_model(system, 1)
+    np.testing.assert_array_equal(model.B, [[1, 1, 0], [a, b, 0]])
+    np.testing.assert_array_equal(model.K, [[0, 1], [0, 0]])
+    np.testing.assert_array_equal(model.D, [[1, 0]])
+    np.testing.assert_allclose(rollout_error(system, model, 2), [0, 0, a**4 + b**4])
+    for h in (2, 3, 7):
+        np.testing.assert_array_equal(model.macro(h), np.zeros((1, 3)))
+    assert is_exact(system, realise(system, 2))
+    # One step sees D Delta = 0, the second D K Delta; row(K B) has lost what it needs.
+    Delta = transition_residual(system, model)
+    np.testing.assert_array_equal(model.D @ Delta, np.zeros((1, 3)))
+    np.testing.assert_allclose(model.D @ model.K @ Delta, [[-(a**2), -(b**2), 0]])
+    assert (rank(model.B), rank(model.K @ model.B)) == (2, 1)
+
+
+@pytest.mark.parametrize("horizon", [0, 1, 2, 3, 5, 10, 40])
+def test_a_counterexample_for_any_horizon_at_a_dimension_that_suffices(horizon):
+    """H + 1 coordinates pass their value on in a circle, the first observed, and one hidden."""
+    n = horizon + 2
+    cycle = np.roll(np.eye(horizon + 1), 1, axis=1)
+    system = LinearSystem(0.9 * linalg.block_diag(cycle, [[0.5]]), np.eye(1, n), np.eye(n))
+    wrong, exact = shift_model(system, horizon), realise(system)
+    assert wrong.latent_dim == exact.latent_dim == horizon + 1
+    assert is_exact(system, exact)
+    np.testing.assert_allclose(rollout_error(system, exact, 3 * horizon), 0, atol=1e-18)
+    errors = rollout_error(system, wrong, horizon + 1)
+    np.testing.assert_array_equal(errors[:-1], 0)
+    np.testing.assert_allclose(errors[-1], 0.9 ** (2 * (horizon + 1)))
+    assert (rank(wrong.B), rank(wrong.K @ wrong.B)) == (horizon + 1, horizon)
+
+
+@given(SEEDS, st.integers(0, 3), st.integers(1, 2), st.integers(0, 2))
+@settings(max_examples=40, deadline=None)
+def test_any_system_has_a_counterexample_where_its_outputs_fit(seed, horizon, m, extra):
+    system = draw_system(np.random.default_rng(seed), m * (horizon + 1) + extra, m)
+    errors = rollout_error(system, shift_model(system, horizon), horizon + 1)
+    truth = system.C @ np.linalg.matrix_power(system.A, horizon + 1)
+    np.testing.assert_allclose(errors[:-1], 0, atol=1e-24)
+    np.testing.assert_allclose(errors[-1], norm2(truth, system.Sigma))
+
+
+@given(SEEDS, st.integers(1, 5), st.integers(1, 2))
+@settings(max_examples=30, deadline=None)
+def test_closed_latent_states_with_an_exact_readout_are_right_for_ever(seed, n, m):
+    system = draw_system(np.random.default_rng(seed), n, m)
+    truth = [norm2(system.C @ np.linalg.matrix_power(system.A, h), system.Sigma) for h in (0, 30)]
+    assert np.max(rollout_error(system, realise(system), 30)) <= 1e-16 * (1 + max(truth))
+
+
+@given(pairs())
+@settings(max_examples=60, deadline=None)
+def test_one_step_sees_d_delta_and_two_see_d_k_delta(pair):
+    system, r, rng = pair
+    system = LinearSystem(system.A, r.D @ r.B, system.Sigma)
+    # Columns of Delta in ker D, which a change of K in ker D makes, are free for one step.
+    free = np.eye(r.latent_dim) - np.linalg.pinv(r.D) @ r.D
+    other = Realisation(r.B, r.D, r.K + free @ rng.standard_normal(r.K.shape))
+    np.testing.assert_allclose(other.macro(1), r.macro(1), atol=1e-9)
+    Delta = transition_residual(system, r)
+    one = r.macro(1) - system.C @ system.A
+    two = r.macro(2) - system.C @ system.A @ system.A
+    np.testing.assert_allclose(r.D @ Delta, one, atol=1e-10)
+    np.testing.assert_allclose(r.D @ r.K @ Delta + r.D @ Delta @ system.A, two, atol=1e-9)
+
+
+def test_horizons_that_cannot_be_stored_are_refused():
+    system = LinearSystem(np.eye(3), np.eye(1, 3), np.eye(3))
+    with pytest.raises(InputError, match=r"`horizon` = 3 stores m \(H \+ 1\) = 4 .* n = 3"):
+        shift_model(system, 3)
+    with pytest.raises(InputError, match="`horizon` = -1 must be a whole number of at least 0"):
+        shift_model(system, -1)

@@ -7,17 +7,28 @@ import pytest
 
 from tampl.errors import InputError
 from tampl.theory.certificates.anchoring import optimal_transition
-from tampl.theory.experiments import descend, measure
-from tampl.theory.experiments.cases import SEEDS, make_case1, make_case2, make_local
+from tampl.theory.experiments.cases import (
+    METHODS,
+    SEEDS,
+    descend,
+    least_squares_decoder,
+    make_case1,
+    make_case2,
+    make_local,
+    measure,
+    smallest_scale,
+)
 from tampl.theory.linear import (
     LinearSystem,
     Realisation,
     T,
+    Weights,
     current_loss,
     rollout_error,
     transition_loss,
 )
 from tampl.theory.realisability import is_exact
+from tampl.theory.updates import reconstruction_gradient
 
 MAKERS = (make_case1, make_case2, make_local)
 
@@ -125,3 +136,56 @@ def test_turning_changes_no_curve(make, method):
     ours, theirs = (measure(descend(c, method, updates=200)) for c in (case, other))
     for name in ("l_cur", "l_tr", "s_min", "rollout"):
         np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), atol=1e-12)
+
+
+# Descent
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_batch_is_its_seeds(method):
+    together = descend(make_case1([0, 1]), method, updates=50)
+    for place, seed in enumerate((0, 1)):
+        alone = descend(make_case1([seed]), method, updates=50)
+        np.testing.assert_allclose(together.path.B[:, place], alone.path.B[:, 0], atol=1e-13)
+
+
+def test_records_start_and_end():
+    case = make_case1([0])
+    descent = descend(case, "joint", updates=25, every=10)
+    assert descent.updates.tolist() == [0, 10, 20, 25]
+    np.testing.assert_array_equal(descent.path.B[0], case.start.B)
+    every = descend(case, "joint", updates=25, every=1)
+    np.testing.assert_array_equal(descent.end.K, every.path.K[-1])
+
+
+def test_the_decoder_starts_at_least_squares():
+    case = make_case1()
+    G = least_squares_decoder(case)
+    _, gradient = reconstruction_gradient(case.system, case.start.B, G, Weights(rec=1.0))
+    np.testing.assert_allclose(gradient, 0, atol=1e-13)
+
+
+def test_reconstruction_changes_the_path():
+    joint, recon = (descend(make_case1([0]), m, updates=10) for m in ("joint", "recon_joint"))
+    assert not np.allclose(joint.end.B, recon.end.B)
+
+
+def test_a_descent_that_blows_up_is_measured():
+    case = replace(make_case1([0]), rate=1e3)
+    with np.errstate(all="ignore"):
+        curves = measure(descend(case, "joint", updates=60))
+    assert np.isnan(curves.s_min[-1]).all()
+
+
+def test_smallest_scale_keeps_what_is_finite():
+    matrices = np.stack([np.eye(2, 3), np.full((2, 3), np.nan)])
+    np.testing.assert_array_equal(smallest_scale(matrices), [1.0, np.nan])
+
+
+def test_bad_descents():
+    case = make_case1([0])
+    with pytest.raises(InputError, match="`method`"):
+        descend(case, "magic", updates=1)
+    for updates, every in ((0, 1), (1, 0)):
+        with pytest.raises(InputError, match="`updates`"):
+            descend(case, "joint", updates=updates, every=every)

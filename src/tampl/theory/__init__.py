@@ -13,12 +13,9 @@ __all__ = [
     "certificates",
     "checks",
     "experiments",
-    "gradients",
-    "joint",
     "linear",
     "realisability",
     "selection",
-    "supervision",
     "updates",
 ]
 

@@ -1,8 +1,14 @@
-"""What the theory requires of matrices, and the messages where a requirement is not met.
+"""Requirements on matrices, with messages that give the size of a violation.
 
 A rank is the number of singular values above `RANK_TOLERANCE` times the largest one that the
-matrix could have; residuals count as zero below `TOLERANCE` times the size of what they compare.
+matrix could have. Residuals count as zero below `TOLERANCE` times the size of the terms that they
+compare. The sign of a difference counts as known above `ROUNDING` times the size of its terms.
+This is an estimate, not a proven bound: matrices that are far from normal or badly conditioned may
+lose more digits.
 """
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -10,18 +16,22 @@ from ..errors import InputError
 
 __all__ = [
     "RANK_TOLERANCE",
+    "ROUNDING",
     "TOLERANCE",
     "as_covariance",
     "as_matrix",
+    "require",
     "require_batch",
     "require_count",
     "require_finite",
     "require_square",
+    "tell",
 ]
 
-# Both leave room for the roundoff of a few hundred products of float64 matrices.
+# The first two leave room for the roundoff of a few hundred products of float64 matrices.
 TOLERANCE = 1e-9
 RANK_TOLERANCE = 1e-10
+ROUNDING = 1e-12
 
 
 def as_matrix(value: object, name: str) -> np.ndarray:
@@ -39,7 +49,7 @@ def as_matrix(value: object, name: str) -> np.ndarray:
 
 
 def as_covariance(Sigma: np.ndarray, name: str) -> np.ndarray:
-    """The argument made exactly symmetric, where it is a symmetric positive definite matrix."""
+    """The argument, made exactly symmetric; it must be positive definite up to rounding."""
     mirror = np.swapaxes(Sigma, -1, -2)
     asymmetry = np.max(np.abs(Sigma - mirror))
     if asymmetry > TOLERANCE * np.max(np.abs(Sigma)):
@@ -86,3 +96,35 @@ def require_batch(matrices: dict[str, np.ndarray]) -> None:
     except ValueError:
         shapes = ", ".join(f"`{name}` {shape}" for name, shape in leading.items())
         raise InputError(f"leading axes must broadcast to one batch; they are {shapes}") from None
+
+
+def require(
+    name: str,
+    condition: str,
+    *,
+    size: Any,  # noqa: ANN401
+    of: Any = 1.0,  # noqa: ANN401
+    roundoff: Any = 0.0,  # noqa: ANN401
+) -> None:
+    """Refuses an argument that violates a condition for any member of a batch.
+
+    Arguments:
+        name: The argument.
+        condition: The condition, as a formula.
+        size: The size of the violation.
+        of: The scale of the violation; at most `TOLERANCE` of it is accepted.
+        roundoff: The roundoff that is accepted in addition.
+    """
+    size, limit = np.broadcast_arrays(size, TOLERANCE * np.asarray(of) + roundoff)
+    bad = ~(size <= limit)
+    if np.any(bad):
+        worst = np.flatnonzero(bad)[np.argmax(size[bad])]
+        raise InputError(
+            f"`{name}` must satisfy {condition}; the violation is {size.flat[worst]:.3g}, and"
+            f" {limit.flat[worst]:.3g} would count as rounding"
+        )
+
+
+def tell(sentence: Callable[..., str], *values: Any) -> Any:  # noqa: ANN401
+    """Applies `sentence` to the values of each member of a batch, or once if there is no batch."""
+    return np.vectorize(sentence, otypes=[str])(*values)[()]

@@ -5,8 +5,7 @@ modelled by an encoder z = B x, a readout y = D z and a transition z_{t+1} = K z
 <M, N>_Sigma = tr(M Sigma N^T) and ||M||^2_Sigma = <M, M>_Sigma,
 
     L_cur = ||D B - C||^2_Sigma,   L_tr = ||K B - B A||^2_Sigma,   L_rec = ||G B - I||^2_Sigma,
-    L_joint = lambda_cur L_cur + lambda_tr L_tr,
-    L_macro = lambda_cur L_cur + lambda_next ||D K B - C A||^2_Sigma.
+    L_joint = lambda_cur L_cur + lambda_tr L_tr.
 
 A change of latent coordinates S in GL(d), (B, D, K) -> (S B, D S^-1, S K S^-1), keeps every
 prediction D K^h B and turns K B - B A into S (K B - B A). Leading axes are a batch everywhere.
@@ -38,12 +37,12 @@ __all__ = [
     "current_residual",
     "inner",
     "joint_loss",
-    "macro_loss",
     "norm2",
     "reconstruction_loss",
+    "require_latent_dim",
     "residual",
     "rollout_error",
-    "rollout_identity",
+    "spectral_norm",
     "transition_loss",
     "transition_residual",
 ]
@@ -102,8 +101,7 @@ class LinearSystem:
 class Realisation:
     """A latent model: the encoder B (..., d, n), readout D (..., m, d), transition K (..., d, d).
 
-    Entries may be infinite or not a number: the iterates of a descent that diverges are
-    realisations too.
+    Entries may be infinite or not a number, as in the iterates of a descent that diverges.
     """
 
     B: np.ndarray
@@ -163,18 +161,26 @@ class Realisation:
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights lambda of the losses: current, transition, reconstruction, next macrostate."""
+    """The weights lambda of the losses: current, transition, reconstruction."""
 
     cur: float = 1.0
     tr: float = 1.0
     rec: float = 0.0
-    next: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("cur", "tr", "rec", "next"):
+        for name in ("cur", "tr", "rec"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value >= 0):
                 raise InputError(f"`{name}` = {value} must be a finite weight of at least 0")
+
+    def require_positive(self, *names: str) -> None:
+        """Refuses weights of zero where a theorem needs the loss that they multiply."""
+        for name in names:
+            value = getattr(self, name)
+            if not value > 0:
+                raise InputError(
+                    f"`weights.{name}` = {value} must be positive for this certificate"
+                )
 
 
 def T(M: np.ndarray) -> np.ndarray:
@@ -190,6 +196,11 @@ def inner(M: np.ndarray, N: np.ndarray, Sigma: np.ndarray) -> np.ndarray:
 def norm2(M: np.ndarray, Sigma: np.ndarray) -> np.ndarray:
     """||M||^2_Sigma = tr(M Sigma M^T), of the batch shape."""
     return inner(M, M, Sigma)
+
+
+def spectral_norm(M: np.ndarray) -> np.ndarray:
+    """The largest singular value of each matrix of a batch."""
+    return np.linalg.norm(M, 2, axis=(-2, -1))
 
 
 def current_residual(system: LinearSystem, r: Realisation) -> np.ndarray:
@@ -231,12 +242,6 @@ def reconstruction_loss(system: LinearSystem, B: np.ndarray, G: np.ndarray) -> n
     return norm2(G @ B - np.eye(system.n), system.Sigma)
 
 
-def macro_loss(system: LinearSystem, r: Realisation, weights: Weights) -> np.ndarray:
-    """L_macro = lambda_cur L_cur + lambda_next ||D K B - C A||^2_Sigma."""
-    current = weights.cur * current_loss(system, r)
-    return current + weights.next * norm2(r.macro(1) - system.C @ system.A, system.Sigma)
-
-
 def joint_loss(system: LinearSystem, r: Realisation, weights: Weights) -> np.ndarray:
     """L_joint = lambda_cur L_cur + lambda_tr L_tr."""
     return weights.cur * current_loss(system, r) + weights.tr * transition_loss(system, r)
@@ -254,19 +259,13 @@ def rollout_error(system: LinearSystem, r: Realisation, horizon: int) -> np.ndar
     return np.stack(np.broadcast_arrays(*errors), axis=-1)
 
 
-def rollout_identity(system: LinearSystem, r: Realisation, h: int) -> np.ndarray:
-    """D K^h B - C A^h out of the two one-step residuals, (..., m, n).
-
-    D K^h B - C A^h = D sum_{q < h} K^{h-1-q} Delta A^q + E A^h
-    """
-    require_count(h, "h")
-    E, Delta = current_residual(system, r), transition_residual(system, r)
-    total = np.zeros_like(Delta)
-    for _ in range(h):
-        # Horner: the sum for h is K times the sum for h - 1, plus Delta A^{h-1}.
-        total = r.K @ total + Delta
-        Delta, E = Delta @ system.A, E @ system.A
-    return r.D @ total + E
+def require_latent_dim(system: LinearSystem, latent_dim: int) -> None:
+    """Refuses a latent dimension that is not a whole number from 1 to n."""
+    require_count(latent_dim, "latent_dim", 1)
+    if latent_dim > system.n:
+        raise InputError(
+            f"`latent_dim` = {latent_dim} must be at most n = {system.n}, the rows of `A`"
+        )
 
 
 def _require_fit(system: LinearSystem, r: Realisation) -> None:

@@ -1,21 +1,21 @@
 r"""Which latent dimensions can carry a system exactly, and a realisation for each of them.
 
-(B, D, K) is exact where D B = C and K B = B A. A full-row-rank exact realisation of dimension d
-exists exactly where some d-dimensional row space V contains row(C) and V A is inside V. The
+(B, D, K) is exact if D B = C and K B = B A. A full-row-rank exact realisation of dimension d
+exists if and only if some d-dimensional row space V contains row(C) and V A is inside V. The
 smallest such space is the row space of [C; C A; ...; C A^{n-1}], of dimension r. With orthonormal
 rows B that span any such space,
 
     K = B A B^T,    D = C B^T.
 
-For d > r, the rows beyond the smallest space form an invariant space of what A does to the
-quotient by it. Over the real numbers every dimension has one, except that pairs of complex
-eigenvalues cannot be taken apart: where the quotient has no real eigenvalue, d - r must be even.
+For d > r the space grows by left eigenvectors of A on the quotient. A pair of complex eigenvalues
+gives two rows, so that without a real eigenvalue d - r must be even.
 
-Whether the two equations hold must not depend on latent coordinates. The first is the same in all
-of them; the second is compared where the latent state has covariance I, as
-C_B^{-1/2} (K B - B A) Sigma^{1/2} with C_B = B Sigma B^T, which changes by a rotation only.
+Exactness does not depend on latent coordinates. D B - C is the same in all of them; K B - B A is
+measured as C_B^{-1/2} (K B - B A) Sigma^{1/2} with the latent covariance C_B = B Sigma B^T, which
+changes by a rotation only.
 
-Reference: the paper's appendix "Exact realizability".
+Reference: the paper's appendix "Exact realizability" and, for `shift_model`, its proposition
+"One-step macrostate supervision".
 """
 
 from dataclasses import dataclass
@@ -24,13 +24,15 @@ import numpy as np
 from scipy import linalg
 
 from ..errors import InputError
-from .checks import RANK_TOLERANCE, TOLERANCE, require_count
+from .checks import RANK_TOLERANCE, TOLERANCE, as_matrix, require, require_count, require_finite
 from .linear import (
     LinearSystem,
     Realisation,
     T,
     current_loss,
     current_residual,
+    require_latent_dim,
+    spectral_norm,
     transition_loss,
     transition_residual,
 )
@@ -41,17 +43,21 @@ __all__ = [
     "closure_misfit",
     "current_misfit",
     "is_exact",
+    "latent_covariance",
     "level_rows",
     "observable_row_space",
     "realise",
-    "refuse_batch",
-    "refuse_deficient",
-    "refuse_inexact",
+    "require_closed",
+    "require_exact",
+    "require_full_rank",
+    "require_point",
+    "require_single",
+    "shift_model",
 ]
 
 ROUNDOFF_SHARE = 1e-3
-"""The most that is ascribed to roundoff, as a share of what is compared: latent coordinates so
-skewed that more would be needed show nothing."""
+"""The largest share of the compared terms that is ascribed to roundoff: beyond it, latent
+coordinates are too skewed to show anything."""
 
 
 class NoRealisationError(InputError):
@@ -69,12 +75,12 @@ class NoRealisationError(InputError):
 
 @dataclass(frozen=True, eq=False)
 class Misfit:
-    """How far an equation is from holding, the same in all latent coordinates but for roundoff.
+    """The violation of an equation, the same in all latent coordinates but for roundoff.
 
     Attributes:
         size: The norm of the difference of its sides, (...,).
-        scale: What it is a fraction of, (...,).
-        roundoff: What rounding may add to the size in the coordinates at hand, (...,).
+        scale: The size of the compared terms, (...,).
+        roundoff: The share of the size that rounding may cause in these coordinates, (...,).
     """
 
     size: np.ndarray
@@ -92,14 +98,14 @@ def observable_row_space(system: LinearSystem) -> np.ndarray:
     The rows of C A^h are made orthogonal as they come, which keeps powers of A, and the loss of
     digits in them, out of the decision on the rank.
     """
-    refuse_batch(system)
+    require_single(system)
     scale = float(np.linalg.norm(system.A, 2))
-    basis = new = _row_space(system.C, float(np.linalg.norm(system.C, 2)))
+    basis = new = _span_rows(system.C, float(np.linalg.norm(system.C, 2)))
     while len(new) and len(basis) < system.n:
         image = new @ system.A
         for _ in range(2):  # once more, since the first subtraction leaves roundoff behind
             image = image - image @ T(basis) @ basis
-        new = _row_space(image, scale)
+        new = _span_rows(image, scale)
         basis = np.concatenate([basis, new])
     return basis
 
@@ -107,30 +113,54 @@ def observable_row_space(system: LinearSystem) -> np.ndarray:
 def realise(system: LinearSystem, latent_dim: int | None = None) -> Realisation:
     """An exact realisation whose encoder has orthonormal rows.
 
-    Beyond the smallest dimension r, the eigenvalues of the largest modulus are added first, since
-    what they belong to lives longest.
+    Beyond the smallest dimension r, eigenvalues of largest modulus are added first: they belong to
+    the directions that live longest.
 
     Arguments:
         system: One system, not a batch.
         latent_dim: The latent dimension d; where it is not given, r (or 1 for C = 0).
 
     Raises:
-        NoRealisationError: where no exact realisation of this dimension exists, with the reason.
-        InputError: where it is not from 1 to n, or rounding keeps one from being computed.
+        NoRealisationError: if no exact realisation of this dimension exists, with the reason.
     """
     basis = observable_row_space(system)
     r = len(basis)
     d = max(r, 1) if latent_dim is None else latent_dim
-    require_count(d, "latent_dim", 1)
-    if d > system.n:
-        raise InputError(f"`latent_dim` = {d} must be at most n = {system.n}, the rows of `A`")
+    require_latent_dim(system, d)
     if d < r:
         raise NoRealisationError(
             f"`latent_dim` = {d} must be at least {r}: no exact realisation is smaller",
             f"the smallest A-invariant row space that contains row(C) has dimension {r}",
         )
-    B = np.concatenate([basis, _extension(system, basis, d - r)])
+    B = _enlarge(system, basis, d)
     return Realisation(B, system.C @ T(B), B @ system.A @ T(B))
+
+
+def shift_model(system: LinearSystem, horizon: int) -> Realisation:
+    """A model that predicts exact macrostates through the horizon H and zero after it.
+
+        B = [C; C A; ...; C A^H],    D = [I 0 ... 0],    K = shift up by one block, zero at the end
+
+    It shows that exact macrostates through any horizon do not imply those beyond, whereas
+    L_cur = L_tr = 0 implies D K^h B = C A^h for every h.
+
+    Arguments:
+        system: One system, not a batch.
+        horizon: The horizon H, with m (H + 1) <= n.
+    """
+    require_single(system)
+    require_count(horizon, "horizon")
+    d = system.m * (horizon + 1)
+    if d > system.n:
+        raise InputError(
+            f"`horizon` = {horizon} stores m (H + 1) = {d} outputs, which must be at most"
+            f" n = {system.n}; take a horizon of at most {system.n // system.m - 1}"
+        )
+    outputs = [system.C]
+    for _ in range(horizon):
+        outputs.append(outputs[-1] @ system.A)
+    shift = np.kron(np.eye(horizon + 1, k=1), np.eye(system.m))
+    return Realisation(np.concatenate(outputs), np.eye(system.m, d), shift)
 
 
 def is_exact(system: LinearSystem, r: Realisation, tolerance: float = TOLERANCE) -> bool:
@@ -140,7 +170,7 @@ def is_exact(system: LinearSystem, r: Realisation, tolerance: float = TOLERANCE)
         system: The system or a batch of systems.
         r: The realisation or a batch of realisations; one that is not finite is not exact.
         tolerance: The largest sizes, as fractions of the scales, of `current_misfit` and
-            `closure_misfit`; what the latent coordinates add in roundoff is allowed besides.
+            `closure_misfit`; their roundoff is allowed in addition.
     """
     finite = all(np.all(np.isfinite(M)) for M in (r.B, r.D, r.K))
     misfits = (current_misfit, closure_misfit)
@@ -152,14 +182,14 @@ def current_misfit(system: LinearSystem, r: Realisation) -> Misfit:
     norm = lambda M: np.linalg.norm(M, axis=(-2, -1))
     size = norm(current_residual(system, r) @ system.root)
     terms = np.abs(r.D) @ np.abs(r.B) @ np.abs(system.root)
-    return _misfit(system, size, norm(system.C @ system.root), norm(terms))
+    return _make_misfit(system, size, norm(system.C @ system.root), norm(terms))
 
 
 def closure_misfit(system: LinearSystem, r: Realisation) -> Misfit:
     """||C_B^{-1/2} (K B - B A) Sigma^{1/2}||_2 against K and A in the same whitened coordinates.
 
     The scale is ||C_B^{-1/2} K C_B^{1/2}||_2 + ||Sigma^{-1/2} A Sigma^{1/2}||_2. A singular C_B
-    is taken for one at the edge of `refuse_deficient`.
+    is taken for one at the edge of `require_full_rank`.
 
     Arguments:
         system: The system or a batch of systems.
@@ -169,25 +199,25 @@ def closure_misfit(system: LinearSystem, r: Realisation) -> Misfit:
     left, values, _ = np.linalg.svd(X, full_matrices=False)
     values = np.maximum(values, RANK_TOLERANCE)
     whiten, colour = T(left) / values[..., None], left * values[..., None, :]
-    size = _spectral(whiten @ (transition_residual(system, r) / lengths) @ system.root)
+    size = spectral_norm(whiten @ (transition_residual(system, r) / lengths) @ system.root)
     K = whiten @ (r.K / lengths * T(lengths)) @ colour
     A = np.linalg.solve(system.root, system.A @ system.root)
     terms = np.abs(r.K) @ np.abs(r.B) + np.abs(r.B) @ np.abs(system.A)
     terms = np.abs(whiten) @ (terms / lengths) @ np.abs(system.root)
-    return _misfit(system, size, _spectral(K) + _spectral(A), _spectral(terms))
+    return _make_misfit(system, size, spectral_norm(K) + spectral_norm(A), spectral_norm(terms))
 
 
 def level_rows(M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """M with rows of largest entry one, and the (..., d, 1) numbers that they were divided by.
 
-    Rows of different length cost the decompositions of M digits that its row space has.
+    Decompositions of M lose digits where its rows differ much in length; its row space does not.
     """
     lengths = np.max(np.abs(M), axis=-1, keepdims=True)
     lengths = np.where(lengths > 0, lengths, 1.0)
     return M / lengths, lengths
 
 
-def refuse_inexact(
+def require_exact(
     system: LinearSystem, r: Realisation, name: str = "r", tolerance: float = TOLERANCE
 ) -> None:
     """Raises an `InputError` that gives both residuals where `is_exact` does not hold.
@@ -195,7 +225,7 @@ def refuse_inexact(
     Arguments:
         system: The system or a batch of systems.
         r: The realisation or a batch of realisations.
-        name: What the caller calls the realisation.
+        name: The name of the realisation in the message.
         tolerance: As in `is_exact`.
     """
     if not is_exact(system, r, tolerance):
@@ -209,13 +239,38 @@ def refuse_inexact(
         )
 
 
-def refuse_deficient(system: LinearSystem, B: np.ndarray, name: str = "B") -> None:
+def latent_covariance(system: LinearSystem, B: np.ndarray, name: str = "B") -> np.ndarray:
+    """C_B = B Sigma B^T (..., d, d) of an encoder, which must have full row rank."""
+    B = as_matrix(B, name)
+    require_finite(B, name)
+    if B.shape[-1] != system.n:
+        raise InputError(
+            f"`{name}` must have n = {system.n} columns, as many as `A`; it has {B.shape[-1]}"
+        )
+    require_full_rank(system, B, name)
+    return B @ system.Sigma @ T(B)
+
+
+def require_point(system: LinearSystem, r: Realisation) -> np.ndarray:
+    """Refuses a model with infinite entries or an encoder of deficient row rank; gives C_B."""
+    for name in ("B", "D", "K"):
+        require_finite(getattr(r, name), f"r.{name}")
+    return latent_covariance(system, r.B, "r.B")
+
+
+def require_closed(system: LinearSystem, r: Realisation) -> None:
+    """Refuses a model that is not closed, K B = B A, by the size of `closure_misfit`."""
+    misfit = closure_misfit(system, r)
+    require("r.K", "K B = B A", size=misfit.size, of=misfit.scale, roundoff=misfit.roundoff)
+
+
+def require_full_rank(system: LinearSystem, B: np.ndarray, name: str = "B") -> None:
     """Raises an `InputError` where B Sigma^{1/2} does not have full row rank.
 
     Arguments:
         system: The system or a batch of systems.
         B: The encoder (..., d, n).
-        name: What the caller calls the encoder.
+        name: The name of the encoder in the message.
     """
     scales = np.linalg.svd(B @ system.root, compute_uv=False)
     if B.shape[-2] > B.shape[-1] or np.any(scales[..., -1] <= RANK_TOLERANCE * scales[..., 0]):
@@ -226,7 +281,7 @@ def refuse_deficient(system: LinearSystem, B: np.ndarray, name: str = "B") -> No
         )
 
 
-def refuse_batch(system: LinearSystem) -> None:
+def require_single(system: LinearSystem) -> None:
     """Raises an `InputError` for a batch of systems, whose ranks may differ from one another."""
     for name in ("A", "C", "Sigma"):
         matrix = getattr(system, name)
@@ -237,89 +292,42 @@ def refuse_batch(system: LinearSystem) -> None:
             )
 
 
-def _extension(system: LinearSystem, basis: np.ndarray, count: int) -> np.ndarray:
-    """Orthonormal rows that make an invariant space larger by `count` dimensions."""
-    if count == 0:
-        return np.empty((0, system.n))
-    complement = linalg.null_space(basis).T if len(basis) else np.eye(system.n)
-    quotient = complement @ system.A @ T(complement)
-    form, vectors = linalg.schur(T(quotient), output="real")
-    _split_roundoff_pairs(form, vectors, RANK_TOLERANCE * float(np.linalg.norm(system.A, 2)))
-    chosen = _choose(form, count)
-    if chosen is None:
-        raise NoRealisationError(
-            f"`latent_dim` = {len(basis) + count} must differ from the smallest dimension"
-            f" {len(basis)} by an even number: no exact realisation of this dimension exists",
-            f"the other {len(quotient)} eigenvalues of `A` are complex pairs (smallest imaginary"
-            f" part {np.min(np.abs(np.linalg.eigvals(quotient).imag)):.3g}), which an invariant"
-            " row space holds both or neither of",
-        )
-    ordered = linalg.lapack.dtrsen(chosen, form, vectors, job="N")
-    if ordered[-1] != 0:
-        raise InputError(
-            f"`A` has eigenvalues too close to each other to be told apart in float64; no"
-            f" realisation of dimension {len(basis) + count} could be computed"
-        )
-    return T(ordered[1][:, :count]) @ complement
+def _enlarge(system: LinearSystem, rows: np.ndarray, size: int) -> np.ndarray:
+    """Adds orthonormal rows to those of an invariant row space until it has `size` dimensions."""
+    noise = RANK_TOLERANCE * float(np.linalg.norm(system.A, 2))
+    smallest = len(rows)
+    while (count := size - len(rows)) > 0:
+        complement = linalg.null_space(rows).T if len(rows) else np.eye(system.n)
+        values, vectors = np.linalg.eig(T(complement @ system.A @ T(complement)))
+        # The norm of the eigenvector's imaginary part tells a pair from a defective real
+        # eigenvalue, which roundoff splits into two that share one real eigenvector.
+        real = np.abs(values.imag) * np.linalg.norm(vectors.imag, axis=0) <= noise
+        if count % 2 and not np.any(real):
+            raise NoRealisationError(
+                f"`latent_dim` = {size} must differ from the smallest dimension {smallest} by an"
+                " even number: no exact realisation of this dimension exists",
+                f"the other {len(values)} eigenvalues of `A` are complex pairs (smallest imaginary"
+                f" part {np.min(np.abs(values.imag)):.3g}), which an invariant row space holds"
+                " both or neither of",
+            )
+        # The last real eigenvalue is kept for an odd number of rows.
+        allowed = np.where(real, count % 2 == 1 or np.sum(real) > 1, count > 1)
+        best = np.argmax(np.where(allowed, np.abs(values), -1.0))
+        v = vectors[:, best]
+        new = v.real[:, None] if real[best] else np.stack([v.real, v.imag], axis=1)
+        rows = np.concatenate([rows, T(np.linalg.qr(new).Q) @ complement])
+    return rows
 
 
-def _split_roundoff_pairs(form: np.ndarray, vectors: np.ndarray, noise: float) -> None:
-    """Makes the 2 x 2 blocks of a real Schur form triangular, in place, where they nearly are.
-
-    Roundoff splits a repeated real eigenvalue into a complex pair, with one of the two entries
-    beside the diagonal still at roundoff: without it the eigenvalues are real again.
-    """
-    for i in range(len(form) - 1):
-        if abs(form[i, i + 1]) <= noise < abs(form[i + 1, i]):
-            swap = [i + 1, i]
-            form[[i, i + 1]] = form[swap]
-            form[:, [i, i + 1]] = form[:, swap]
-            vectors[:, [i, i + 1]] = vectors[:, swap]
-        if abs(form[i + 1, i]) <= noise:
-            form[i + 1, i] = 0.0
-
-
-def _choose(form: np.ndarray, count: int) -> np.ndarray | None:
-    """Marks `count` diagonal positions of a real Schur form that leave no 2 x 2 block half in.
-
-    Blocks are taken by falling modulus; None where the count is odd and all blocks are pairs.
-    """
-    pairs = [i for i in range(len(form) - 1) if form[i + 1, i] != 0]
-    singles = [i for i in range(len(form)) if i not in pairs and i - 1 not in pairs]
-    if count % 2 and not singles:
-        return None
-    modulus = {i: np.sqrt(np.linalg.det(form[i : i + 2, i : i + 2])) for i in pairs}
-    modulus |= {i: abs(form[i, i]) for i in singles}
-    chosen: list[int] = []
-    left = count
-    for i in sorted(modulus, key=lambda i: modulus[i], reverse=True):
-        width = 1 + (i in pairs)
-        if width <= left:
-            chosen.append(i)
-            left -= width
-    if left:
-        # One place is left and only pairs are: the last single taken makes room for the next pair.
-        chosen.remove(max((i for i in chosen if i in singles), key=chosen.index))
-        chosen.append(max((i for i in pairs if i not in chosen), key=lambda i: modulus[i]))
-    mask = np.zeros(len(form), dtype=np.int32)
-    for i in chosen:
-        mask[i : i + 1 + (i in pairs)] = 1
-    return mask
-
-
-def _row_space(M: np.ndarray, scale: float) -> np.ndarray:
+def _span_rows(M: np.ndarray, scale: float) -> np.ndarray:
     """Orthonormal rows that span the rows of M, where singular values up to roundoff are zero."""
     _, values, rows = np.linalg.svd(M, full_matrices=False)
     return rows[values > RANK_TOLERANCE * scale]
 
 
-def _misfit(
+def _make_misfit(
     system: LinearSystem, size: np.ndarray, scale: np.ndarray, terms: np.ndarray
 ) -> Misfit:
-    """The misfit with the roundoff of products whose terms add up to so much in absolute value."""
+    """The misfit of products whose terms add up to `terms` in absolute value."""
     roundoff = 8 * system.n * np.finfo(float).eps * terms
     return Misfit(size, scale, np.minimum(roundoff, ROUNDOFF_SHARE * scale))
-
-
-def _spectral(M: np.ndarray) -> np.ndarray:
-    return np.linalg.norm(M, 2, axis=(-2, -1))

@@ -1,56 +1,75 @@
 r"""Which row space reconstruction and prediction of the current macrostate select together.
 
-Over encoders of rank d, min_{D, G} lambda_cur L_cur + lambda_rec L_rec is smallest exactly where
+Over encoders of rank d, min_{D, G} lambda_cur L_cur + lambda_rec L_rec is smallest if and only if
 row(B Sigma^{1/2}) is a top-d eigenspace of
 
-    M = M_cur + lambda_rec Sigma,    M_cur = lambda_cur Sigma^{1/2} C^T C Sigma^{1/2},
+    M = M_cur + lambda_rec Sigma,    M_cur = lambda_cur Sigma^{1/2} C^T C Sigma^{1/2}:
 
-and with P_B the orthogonal projector onto that row space the inner minimum is tr[(I - P_B) M]:
-M_cur rewards directions that predict y, lambda_rec Sigma directions of large variance.
+M_cur rewards directions that predict y, lambda_rec Sigma directions of large variance. A
+functional q x of the microstate keeps the fraction q~ P_B q~^T / q~ q~^T of its variance in
+z = B x, where q~ = q Sigma^{1/2} and P_B projects onto row(B Sigma^{1/2}). This is the coefficient
+of determination of its best readout; for a single observable it never grows with lambda_rec.
 
-A functional q x of the microstate keeps the fraction q~ P_B q~^T / q~ q~^T, q~ = q Sigma^{1/2},
-of its variance in z = B x: the coefficient of determination of its best readout. It counts as
-lost where this is below a given fraction. For a single observable (m = 1, q = C) what is kept
-never grows with lambda_rec, since it is tr(P_B M_cur) / tr(M_cur), which P_B trades against
-tr(P_B Sigma).
+In two dimensions, x = (u, n) and y = c u, one latent coordinate has to choose between u and the
+irrelevant n by the larger of the eigenvalues
 
-Reference: Theorem 1 of the paper and its appendix "When reconstruction harms macroscopic
-prediction".
+    (lambda_cur c^2 + lambda_rec) variance_u    and    lambda_rec variance_n.
+
+Reference: Theorem 1 of the paper, its two-dimensional illustration, and its appendix "When
+reconstruction harms macroscopic prediction".
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
-from .checks import RANK_TOLERANCE, as_matrix, require_count, require_finite
-from .linear import LinearSystem, T, Weights
-from .realisability import refuse_batch, refuse_deficient
+from .checks import RANK_TOLERANCE, as_matrix, require_finite
+from .linear import (
+    LinearSystem,
+    T,
+    Weights,
+    norm2,
+    reconstruction_loss,
+    require_latent_dim,
+    spectral_norm,
+)
+from .realisability import require_full_rank, require_single
 
 __all__ = [
-    "Selection",
+    "Illustration",
+    "SpectralSelection",
     "Threshold",
     "find_threshold",
     "kept_variance",
-    "profiled_loss",
+    "run_selection",
     "select",
     "spectral_matrix",
     "two_dimensional_system",
     "two_dimensional_threshold",
 ]
 
+SEARCHED = 400
+"""Weights at which a threshold is searched before it is refined by bisection."""
+
+POINTS = 240
+"""Weights of the illustration; even, so that none is the threshold, where both coordinates tie."""
+
+DECADES = 1.5
+"""Range of the illustration to either side of the threshold."""
+
 
 @dataclass(frozen=True, eq=False)
-class Selection:
-    """The encoders that Theorem 1 selects, by one of them, and how firmly.
+class SpectralSelection:
+    """An encoder that Theorem 1 selects, and whether the theorem selects any other row space.
 
     Attributes:
         B: An optimal encoder with B Sigma B^T = I, (..., d, n).
         D: Its best readout, (..., m, d).
         G: Its best decoder, (..., n, d).
         basis: Orthonormal rows that span row(B Sigma^{1/2}), (..., d, n).
-        eigenvalues: Those of M, falling, (..., n).
+        eigenvalues: The eigenvalues of M, falling, (..., n).
         gap: The d-th eigenvalue less the next one, (...,); infinite for d = n.
         loss: The smallest objective, the sum of the eigenvalues after the d-th, (...,).
         unique: Whether the gap is above roundoff, so that no other row space is optimal.
@@ -68,17 +87,15 @@ class Selection:
 
 @dataclass(frozen=True)
 class Threshold:
-    """Where reconstruction drives a direction out of the latent space.
+    """The weight at which reconstruction drives a direction out of the latent space.
 
     Attributes:
-        rec: The smallest lambda_rec at which it is lost; 0 where it is lost without
-            reconstruction already (a larger weight may bring it back), infinite where no loss
-            was found up to lambda_rec = `searched`.
+        rec: The smallest lambda_rec at which the direction is lost; 0 if it is lost without
+            reconstruction already, infinite if it is kept up to lambda_rec = `searched`.
         kept_before: The fraction of its variance kept just below `rec`, or at `searched`.
-        kept_after: The fraction kept just above: an exchange of eigenvalues makes it jump.
-        kept_last: The fraction kept in the limit of large lambda_rec, where reconstruction rules.
-        searched: The largest lambda_rec below `rec` at which roundoff leaves no doubt that the
-            direction is kept; 0 where there is none.
+        kept_after: The fraction kept just above `rec`: an exchange of eigenvalues makes it jump.
+        kept_last: The fraction kept at `searched`.
+        searched: The largest lambda_rec that was tried.
     """
 
     rec: float
@@ -94,16 +111,16 @@ def spectral_matrix(system: LinearSystem, weights: Weights) -> np.ndarray:
     return weights.cur * T(Y) @ Y + weights.rec * system.Sigma
 
 
-def select(system: LinearSystem, weights: Weights, *, latent_dim: int) -> Selection:
+def select(system: LinearSystem, weights: Weights, *, latent_dim: int) -> SpectralSelection:
     """The top-d eigenspace of M, with an encoder, readout and decoder that attain the minimum."""
-    _require_latent_dim(system, latent_dim)
+    require_latent_dim(system, latent_dim)
     values, vectors = np.linalg.eigh(spectral_matrix(system, weights))
     values, vectors = values[..., ::-1], vectors[..., ::-1]
     basis = T(vectors[..., :latent_dim])
     B = T(np.linalg.solve(system.root, T(basis)))
     whole = latent_dim == system.n
     gap = values[..., latent_dim - 1] - (-np.inf if whole else values[..., latent_dim])
-    return Selection(
+    return SpectralSelection(
         B=B,
         # B Sigma B^T = I leaves nothing to invert in the least-squares readout and decoder.
         D=system.C @ system.Sigma @ T(B),
@@ -116,18 +133,20 @@ def select(system: LinearSystem, weights: Weights, *, latent_dim: int) -> Select
     )
 
 
-def profiled_loss(system: LinearSystem, B: np.ndarray, weights: Weights) -> np.ndarray:
-    """min_{D, G} lambda_cur L_cur + lambda_rec L_rec of an encoder of full row rank, (...,)."""
-    M = spectral_matrix(system, weights)
-    Q = _whitened_rows(system, B)
-    return np.trace(M, axis1=-2, axis2=-1) - np.trace(Q @ M @ T(Q), axis1=-2, axis2=-1)
-
-
 def kept_variance(system: LinearSystem, B: np.ndarray, direction: np.ndarray) -> np.ndarray:
     """The fraction of the variance of `direction` x, a functional (n,), that B x keeps, (...,)."""
-    q = _direction(system, direction) @ system.root
-    part = q @ T(_whitened_rows(system, B))
-    return np.sum(part**2, axis=(-2, -1)) / np.sum(q**2, axis=(-2, -1))
+    q = as_matrix(np.atleast_2d(direction), "direction")
+    require_finite(q, "direction")
+    if q.shape != (1, system.n) or not np.any(q):
+        raise InputError(
+            f"`direction` must be one functional of the n = {system.n} coordinates, not zero; its"
+            f" shape is {q.shape}, its norm {np.linalg.norm(q):.3g}"
+        )
+    B = as_matrix(B, "B")
+    require_full_rank(system, B)
+    rows = np.linalg.svd(B @ system.root, full_matrices=False)[2]
+    q = q @ system.root
+    return np.sum((q @ T(rows)) ** 2, axis=(-2, -1)) / np.sum(q**2, axis=(-2, -1))
 
 
 def find_threshold(
@@ -140,14 +159,10 @@ def find_threshold(
 ) -> Threshold:
     """The smallest lambda_rec at which the selected latent space loses a direction.
 
-    What is kept without reconstruction and in the limit of large lambda_rec is known from the
-    eigenvectors of M_cur and of Sigma, ties among them broken by the other matrix. Between the
-    two, lambda_rec is searched over thirty decades around lambda_max(M_cur) / lambda_max(Sigma),
-    forty points each, and the first loss then bisected to roundoff. Points at which roundoff of M
-    could decide, because eigenvalues about the d-th are too close, are passed over. So an
-    infinite answer holds up to lambda_rec = `searched`, and `kept_last` tells the limit. Where
-    what is kept never grows with lambda_rec (one observable) there is nothing between them;
-    otherwise a loss that is undone within a fortieth of a decade is passed over too.
+    The weights tried range from a thousandth of the smallest positive eigenvalue of M_cur to a
+    million times its largest, both over the largest eigenvalue of Sigma, but not so far that
+    roundoff would hide the smallest. The first loss among them is bisected. With several
+    observables, a loss that a slightly larger weight undoes may be missed.
 
     Arguments:
         system: One system, not a batch.
@@ -156,29 +171,34 @@ def find_threshold(
         cur: The weight lambda_cur.
         fraction: The direction is lost where less than this fraction of its variance is kept.
     """
-    refuse_batch(system)
-    _require_latent_dim(system, latent_dim)
+    require_single(system)
     if not 0 < fraction <= 1:
         raise InputError(f"`fraction` = {fraction} must be above 0 and at most 1")
-    q = _direction(system, direction) @ system.root
-    M_cur = spectral_matrix(system, Weights(cur=cur))
-    if np.linalg.norm(M_cur) == 0:
+    if cur == 0 or not np.any(system.C):
         raise InputError(f"`cur` = {cur} and `C` must not be zero: no task competes with Sigma")
 
+    def keep(rec: float) -> float:
+        selected = select(system, Weights(cur=cur, rec=rec), latent_dim=latent_dim)
+        return float(kept_variance(system, selected.B, direction))
+
+    gains = np.linalg.eigvalsh(spectral_matrix(system, Weights(cur=cur)))
+    gains = gains[gains > RANK_TOLERANCE * gains[-1]] / spectral_norm(system.Sigma)
+    end = min(1e6 * gains[-1], 1e12 * gains[0])
+    tried = np.geomspace(1e-3 * gains[0], end, SEARCHED).tolist()
     # The fraction 1 would be missed by roundoff alone.
-    limit = fraction - RANK_TOLERANCE
-    contest = _Contest(M_cur, system.Sigma, q[0] / np.linalg.norm(q), latent_dim)
-    start, last = contest.kept_without(), contest.kept_last()
-    if start < limit:
-        return Threshold(0.0, start, start, last, searched=0.0)
-    unit = np.linalg.norm(M_cur, 2) / np.linalg.norm(system.Sigma, 2)
-    grid = (unit * np.logspace(-15, 15, 30 * 40 + 1)).tolist()
-    searched, lost = _first_loss(contest, grid, limit)
-    if lost is None:
-        before = contest.kept(searched) if searched else start
-        return Threshold(np.inf, before, last, last, searched)
-    rec = _bisect(lambda rec: contest.kept(rec) < limit, searched or grid[0], lost)
-    return Threshold(rec, contest.beside(rec, -1), contest.beside(rec, 1), last, searched)
+    limit, last = fraction - RANK_TOLERANCE, keep(tried[-1])
+    first = next((i for i, rec in enumerate(tried) if keep(rec) < limit), None)
+    if first is None:
+        return Threshold(np.inf, last, last, last, tried[-1])
+    if first == 0:
+        start = keep(tried[0])
+        return Threshold(0.0, start, start, last, tried[-1])
+    low, high = tried[first - 1], tried[first]
+    while high / low > 1 + 1e-15:
+        middle = float(np.sqrt(low * high))
+        low, high = (low, middle) if keep(middle) < limit else (middle, high)
+    # At the threshold itself two eigenvalues are equal, and roundoff would choose.
+    return Threshold(high, keep((1 - 1e-6) * high), keep((1 + 1e-6) * high), last, tried[-1])
 
 
 def two_dimensional_system(
@@ -218,114 +238,77 @@ def two_dimensional_threshold(
 
 
 @dataclass(frozen=True, eq=False)
-class _Contest:
-    """M_cur and rec Sigma contend for d places; a unit vector `q` (n,) watches what is kept."""
+class Illustration:
+    """The selected coordinate at each weight `rec` of the reconstruction, (points,).
 
-    M_cur: np.ndarray
-    Sigma: np.ndarray
-    q: np.ndarray
-    latent_dim: int
+    Attributes:
+        system: The system.
+        cur: The weight of the current loss.
+        threshold: The weight above which n is selected; infinite where it never is.
+        rec: The weights of the reconstruction.
+        eigenvalues: The competing eigenvalues, of u and of n, (points, 2).
+        kept: The fraction of the variance of y that the selected coordinate determines.
+        l_cur: The current loss of the selected encoder with its best readout.
+        l_rec: Its reconstruction loss with its best decoder.
+    """
 
-    @property
-    def roundoff(self) -> float:
-        """What roundoff may do to the eigenvalues of a matrix, as a fraction of its norm."""
-        # A few units for each of the n terms of a product, in Sigma, in M and in `eigh`.
-        return 16 * len(self.q) * float(np.finfo(float).eps)
+    system: LinearSystem
+    cur: float
+    threshold: float
+    rec: np.ndarray
+    eigenvalues: np.ndarray
+    kept: np.ndarray
+    l_cur: np.ndarray
+    l_rec: np.ndarray
 
-    def kept(self, rec: float) -> float:
-        """What the selected space keeps, with roundoff."""
-        vectors = np.linalg.eigh(self.M_cur + rec * self.Sigma)[1]
-        return self._part(vectors[:, -self.latent_dim :])
-
-    def bounds(self, rec: float) -> tuple[float, float]:
-        """The least and the most that is kept for all that roundoff can do.
-
-        The top j eigenvectors are selected for j <= d, the others are not for j >= d, and
-        roundoff turns the space of the top j by at most its size over the gap after the j-th.
-        """
-        values, vectors = np.linalg.eigh(self.M_cur + rec * self.Sigma)
-        values, vectors = values[::-1] / values[-1], vectors[:, ::-1]
-        kept = np.concatenate([[0.0], np.cumsum((self.q @ vectors) ** 2)])
-        # The floor keeps the quotient finite where eigenvalues are equal.
-        turn = self.roundoff / np.maximum(-np.diff(values), 1e-200)
-        turn = np.concatenate([[0.0], turn, [0.0]])
-        low, high = kept - turn, kept + turn
-        return float(np.max(low[: self.latent_dim + 1])), float(np.min(high[self.latent_dim :]))
-
-    def beside(self, rec: float, side: int) -> float:
-        """What is kept above (1) or below (-1) `rec`, as near as roundoff lets one tell."""
-        weight = rec
-        for step in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
-            weight = rec * (1 + side * step)
-            low, high = self.bounds(weight)
-            if high - low < 1e-3:
-                break
-        return self.kept(weight)
-
-    def kept_without(self) -> float:
-        """What is kept as rec falls to zero."""
-        return self._part(self._leading(self.M_cur, self.Sigma))
-
-    def kept_last(self) -> float:
-        """What is kept as rec grows without bound."""
-        return self._part(self._leading(self.Sigma, self.M_cur))
-
-    def _leading(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """A top-d eigenspace of first + t second for t > 0 that vanishes, (n, d)."""
-        values, vectors = np.linalg.eigh(first)
-        values, vectors = values[::-1], vectors[:, ::-1]
-        tied = np.abs(values - values[self.latent_dim - 1]) <= self.roundoff * values[0]
-        above, level = vectors[:, : int(np.argmax(tied))], vectors[:, tied]
-        order = np.linalg.eigh(T(level) @ second @ level)[1][:, ::-1]
-        return np.concatenate([above, level @ order], axis=1)[:, : self.latent_dim]
-
-    def _part(self, vectors: np.ndarray) -> float:
-        return float(np.sum((self.q @ vectors) ** 2))
+    def summary(self) -> dict[str, Any]:
+        """The threshold, and what is kept of the task to either side of it."""
+        ends = {
+            side: {
+                "lambda_rec": float(self.rec[at]),
+                "kept": float(self.kept[at]),
+                "l_cur": float(self.l_cur[at]),
+                "l_rec": float(self.l_rec[at]),
+            }
+            for side, at in (("below", 0), ("above", -1))
+        }
+        variances = np.diagonal(self.system.Sigma).tolist()
+        return {
+            "c": float(self.system.C[0, 0]),
+            "variance_u": variances[0],
+            "variance_n": variances[1],
+            "lambda_cur": self.cur,
+            "threshold": self.threshold,
+            **ends,
+        }
 
 
-def _first_loss(
-    contest: _Contest, grid: Sequence[float], limit: float
-) -> tuple[float, float | None]:
-    """The last weight that surely keeps `limit` before the first that surely does not."""
-    held = 0.0
-    for rec in grid:
-        low, high = contest.bounds(rec)
-        if high < limit:
-            return held, rec
-        if low >= limit:
-            held = rec
-    return held, None
+def run_selection(
+    c: float = 1.0, *, variance_u: float = 1.0, variance_n: float = 4.0, cur: float = 1.0
+) -> Illustration:
+    """Varies the weight of the reconstruction around its threshold, or around 1 if there is none.
 
-
-def _bisect(lost: Callable[[float], bool], low: float, high: float) -> float:
-    """The point between `low`, not lost, and `high`, lost, where that changes, to roundoff."""
-    while high / low > 1 + 1e-15:
-        middle = float(np.sqrt(low * high))
-        low, high = (low, middle) if lost(middle) else (middle, high)
-    return high
-
-
-def _whitened_rows(system: LinearSystem, B: np.ndarray) -> np.ndarray:
-    """Orthonormal rows that span row(B Sigma^{1/2})."""
-    B = as_matrix(B, "B")
-    refuse_deficient(system, B)
-    return np.linalg.svd(B @ system.root, full_matrices=False)[2]
-
-
-def _direction(system: LinearSystem, direction: np.ndarray) -> np.ndarray:
-    q = as_matrix(np.atleast_2d(direction), "direction")
-    require_finite(q, "direction")
-    if q.shape != (1, system.n) or not np.any(q):
-        raise InputError(
-            f"`direction` must be one functional of the n = {system.n} coordinates, not zero; its"
-            f" shape is {q.shape}, its norm {np.linalg.norm(q):.3g}"
-        )
-    return q
-
-
-def _require_latent_dim(system: LinearSystem, latent_dim: int) -> None:
-    require_count(latent_dim, "latent_dim", 1)
-    if latent_dim > system.n:
-        raise InputError(
-            f"`latent_dim` = {latent_dim} must be at most n = {system.n}, the rows of `A`"
-        )
+    Arguments:
+        c: The coefficient of the observable y = c u.
+        variance_u: The variance of the coordinate the observable is read from.
+        variance_n: The variance of the irrelevant coordinate.
+        cur: The weight of the current loss.
+    """
+    system = two_dimensional_system(c, variance_u=variance_u, variance_n=variance_n)
+    threshold = two_dimensional_threshold(c, variance_u=variance_u, variance_n=variance_n, cur=cur)
+    centre = threshold if 0 < threshold < np.inf else 1.0
+    rec = centre * np.logspace(-DECADES, DECADES, POINTS)
+    chosen = [
+        select(system, Weights(cur=cur, rec=weight), latent_dim=1) for weight in rec.tolist()
+    ]
+    encoders = np.stack([selection.B for selection in chosen])
+    return Illustration(
+        system,
+        cur,
+        threshold,
+        rec,
+        eigenvalues=np.stack([(cur * c**2 + rec) * variance_u, rec * variance_n], axis=-1),
+        kept=kept_variance(system, encoders, system.C[0]),
+        l_cur=np.array([norm2(s.D @ s.B - system.C, system.Sigma) for s in chosen]),
+        l_rec=np.array([reconstruction_loss(system, s.B, s.G) for s in chosen]),
+    )

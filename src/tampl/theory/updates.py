@@ -1,14 +1,26 @@
-r"""The update rules as maps on (B, D, K): joint descent, joint with reconstruction, TAMPL rounds.
+r"""Gradients of the losses, and the update rules that follow them: joint descent, TAMPL rounds.
 
-A joint step moves all matrices against the gradient of L_joint (plus lambda_rec L_rec, with the
-decoder G) at once. A TAMPL round copies the target \bar B = B, takes N_E simultaneous (B, D) steps
-of size mu_E on L_enc with K and \bar B fixed, and then, with the new encoder fixed, N_T steps of
-size mu_T of K on lambda_tr L_tr. Step sizes apply to the weighted objectives: mu_T here is
-lambda_tr mu_T on the unweighted transition loss. Gradients are those of the population, so every
-rule is deterministic. Leading axes are a batch everywhere.
+With E = D B - C, Delta = K B - B A and, for a target copy \bar B, \bar Delta = K B - \bar B A,
 
-Reference: the paper's section "How TAMPL changes the optimization" and its appendix "Local
-convergence for finite alternating blocks".
+    L_joint: g_B = 2 (lambda_cur D^T E + lambda_tr K^T Delta) Sigma - 2 lambda_tr Delta Sigma A^T,
+             g_D = 2 lambda_cur E Sigma B^T,     g_K = 2 lambda_tr Delta Sigma B^T,
+    L_enc:   g_B = 2 (lambda_cur D^T E + lambda_tr K^T \bar Delta) Sigma,     g_D as above,
+    L_rec:   g_B = 2 lambda_rec G^T F Sigma,     g_G = 2 lambda_rec F Sigma B^T,     F = G B - I.
+
+L_enc(B, D; K, \bar B) = lambda_cur L_cur + lambda_tr ||K B - \bar B A||^2_Sigma has a detached
+target, hence no term with A^T. A joint step moves all matrices at once. A TAMPL round copies the
+target \bar B = B, takes N_E steps of size mu_E of (B, D) on L_enc with K and \bar B fixed, and
+then N_T steps of size mu_T of K on lambda_tr L_tr with the new encoder fixed. Step sizes are those
+of the weighted objectives. Joint descent shrinks the encoder where <B, g_B>_F > 0, since
+
+    <B, g_B>_F = 2 lambda_cur <D B, E>_Sigma + 2 lambda_tr L_tr,
+    <D, g_D>_F = 2 lambda_cur <D B, E>_Sigma;
+
+their difference shows that L_tr = 0 at every stationary point. Leading axes are a batch.
+
+Reference: the paper's section "How TAMPL changes the optimization" and its appendices "Joint
+gradients and latent scaling", "Fixed-target scale anchoring" and "Local convergence for finite
+alternating blocks".
 """
 
 from dataclasses import dataclass
@@ -17,15 +29,147 @@ import numpy as np
 
 from ..errors import InputError
 from .checks import require_count
-from .gradients import (
-    encoder_gradient,
-    joint_gradient,
-    reconstruction_gradient,
-    transition_gradient,
-)
-from .linear import LinearSystem, Realisation, Weights
+from .linear import LinearSystem, Realisation, T, Weights, current_residual, transition_residual
 
-__all__ = ["Round", "joint_step", "recon_joint_step", "require_step", "tampl_round"]
+__all__ = [
+    "Gradient",
+    "Perturbation",
+    "Round",
+    "encoder_differential",
+    "encoder_gradient",
+    "joint_gradient",
+    "joint_step",
+    "recon_joint_step",
+    "reconstruction_gradient",
+    "require_step",
+    "shrinking_step_bound",
+    "tampl_round",
+    "transition_differential",
+    "transition_gradient",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """A gradient in B (..., d, n), D (..., m, d) and K (..., d, d)."""
+
+    B: np.ndarray
+    D: np.ndarray
+    K: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Perturbation:
+    """Changes U (..., d, n) of B, V (..., m, d) of D and W (..., d, d) of K."""
+
+    U: np.ndarray
+    V: np.ndarray
+    W: np.ndarray
+
+
+def joint_gradient(system: LinearSystem, r: Realisation, weights: Weights) -> Gradient:
+    """The gradient of L_joint in all three matrices at once."""
+    E, Delta = current_residual(system, r) @ system.Sigma, transition_residual(system, r)
+    Delta = Delta @ system.Sigma
+    pull = weights.cur * T(r.D) @ E + weights.tr * (T(r.K) @ Delta - Delta @ T(system.A))
+    return Gradient(B=2 * pull, D=2 * weights.cur * E @ T(r.B), K=2 * weights.tr * Delta @ T(r.B))
+
+
+def encoder_gradient(
+    system: LinearSystem, r: Realisation, weights: Weights, target: np.ndarray
+) -> Gradient:
+    r"""The gradient of L_enc(B, D; K, \bar B) in (B, D); K is fixed.
+
+    Arguments:
+        system: The linear system.
+        r: The point (B, D, K).
+        weights: The loss weights lambda_cur and lambda_tr.
+        target: The target copy \bar B (..., d, n), a constant of the gradient.
+    """
+    E = current_residual(system, r) @ system.Sigma
+    Delta = (r.K @ r.B - target @ system.A) @ system.Sigma
+    pull = weights.cur * T(r.D) @ E + weights.tr * T(r.K) @ Delta
+    return Gradient(B=2 * pull, D=2 * weights.cur * E @ T(r.B), K=np.zeros_like(r.K))
+
+
+def transition_gradient(system: LinearSystem, r: Realisation, weights: Weights) -> Gradient:
+    """The gradient of lambda_tr L_tr in K alone; B and D are fixed."""
+    Delta = transition_residual(system, r) @ system.Sigma
+    K = 2 * weights.tr * Delta @ T(r.B)
+    return Gradient(B=np.zeros_like(r.B), D=np.zeros_like(r.D), K=K)
+
+
+def reconstruction_gradient(
+    system: LinearSystem, B: np.ndarray, G: np.ndarray, weights: Weights
+) -> tuple[np.ndarray, np.ndarray]:
+    """The gradient of lambda_rec L_rec in the encoder and in the decoder.
+
+    Arguments:
+        system: The linear system.
+        B: The encoder (..., d, n).
+        G: The decoder (..., n, d).
+        weights: The loss weight lambda_rec.
+
+    Returns:
+        g_B (..., d, n) and g_G (..., n, d).
+    """
+    F = (G @ B - np.eye(system.n)) @ system.Sigma
+    return 2 * weights.rec * T(G) @ F, 2 * weights.rec * F @ T(B)
+
+
+def encoder_differential(
+    system: LinearSystem,
+    r: Realisation,
+    weights: Weights,
+    *,
+    target: np.ndarray,
+    change: Perturbation,
+    target_change: np.ndarray,
+) -> Gradient:
+    r"""The first-order change of `encoder_gradient`.
+
+    With P = D U + V B and Q = K U + W B - \bar U A, the changes of E and \bar Delta,
+
+        g_B' = 2 (lambda_cur (D^T P + V^T E) + lambda_tr (K^T Q + W^T \bar Delta)) Sigma,
+        g_D' = 2 lambda_cur (P Sigma B^T + E Sigma U^T).
+
+    Where both residuals vanish only the terms with P and Q remain.
+
+    Arguments:
+        system: The linear system.
+        r: The point (B, D, K).
+        weights: The loss weights lambda_cur and lambda_tr.
+        target: The target copy \bar B (..., d, n).
+        change: The perturbation (U, V, W) of the point.
+        target_change: The perturbation \bar U (..., d, n) of the target.
+    """
+    U, V, W = change.U, change.V, change.W
+    E = current_residual(system, r) @ system.Sigma
+    Delta = (r.K @ r.B - target @ system.A) @ system.Sigma
+    P = (r.D @ U + V @ r.B) @ system.Sigma
+    Q = (r.K @ U + W @ r.B - target_change @ system.A) @ system.Sigma
+    pull = weights.cur * (T(r.D) @ P + T(V) @ E) + weights.tr * (T(r.K) @ Q + T(W) @ Delta)
+    return Gradient(B=2 * pull, D=2 * weights.cur * (P @ T(r.B) + E @ T(U)), K=np.zeros_like(W))
+
+
+def transition_differential(
+    system: LinearSystem, r: Realisation, weights: Weights, change: Perturbation
+) -> Gradient:
+    """The first-order change of `transition_gradient`.
+
+    g_K' = 2 lambda_tr (Q Sigma B^T + Delta Sigma U^T),   Q = K U + W B - U A.
+
+    Arguments:
+        system: The linear system.
+        r: The point (B, D, K).
+        weights: The loss weight lambda_tr.
+        change: The perturbation (U, V, W) of the point.
+    """
+    U, W = change.U, change.W
+    Delta = transition_residual(system, r) @ system.Sigma
+    Q = (r.K @ U + W @ r.B - U @ system.A) @ system.Sigma
+    K = 2 * weights.tr * (Q @ T(r.B) + Delta @ T(U))
+    return Gradient(B=np.zeros_like(U), D=np.zeros_like(change.V), K=K)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +203,17 @@ def joint_step(system: LinearSystem, r: Realisation, weights: Weights, mu: float
     """One simultaneous gradient step of size mu on L_joint."""
     g = joint_gradient(system, r, weights)
     return Realisation(r.B - mu * g.B, r.D - mu * g.D, r.K - mu * g.K)
+
+
+def shrinking_step_bound(system: LinearSystem, r: Realisation, weights: Weights) -> np.ndarray:
+    """The step size below which a joint step lowers ||B||_F; 0 if there is none, (...,).
+
+    2 <B, g_B>_F / ||g_B||_F^2 where <B, g_B>_F > 0, in particular for E = 0 and Delta != 0.
+    """
+    g = joint_gradient(system, r, weights).B
+    radial, size = np.sum(r.B * g, axis=(-2, -1)), np.sum(g * g, axis=(-2, -1))
+    # Where g_B = 0 the radial component is 0 as well, and the quotient is not used.
+    return np.where(radial > 0, 2 * radial / np.where(size > 0, size, 1.0), 0.0)
 
 
 def recon_joint_step(

@@ -16,9 +16,8 @@ Fixed target. Along B = alpha \bar B, with x = <K \bar B, K \bar B - \bar B A>_S
 and x = 0 at K = K*(\bar B): the target anchors the scale at alpha = 1. As alpha -> 0 the loss goes
 to ||\bar B A||^2, which is zero only where \bar B A = 0. For another K it is least at
 alpha_star = <K \bar B, \bar B A> / ||K \bar B||^2, and where that is not positive the encoder
-shrinks along the ray in spite of the target. Both are statements about one block; what repeated
-rounds do is the matter of `convergence` and `rounds`, and what they do at a closed model without
-the task, of `instability`.
+shrinks along the ray in spite of the target. Both are statements about one block; `convergence`
+and `attractor` are about repeated rounds.
 
 Reference: the paper's appendices "Fixed-coordinate transition regression" and "Fixed-target scale
 anchoring".
@@ -28,17 +27,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..checks import TOLERANCE
+from ..checks import ROUNDING, TOLERANCE, tell
 from ..linear import LinearSystem, Realisation, T, Weights, inner, norm2
+from ..realisability import latent_covariance, require_point
 from ..updates import require_step
-from .conditions import (
-    ROUNDING,
-    latent_covariance,
-    require_point,
-    require_weights,
-    tell,
-)
-from .verdicts import Verdict
 
 __all__ = [
     "ScaleAnchoring",
@@ -110,7 +102,7 @@ def fit_transition(
         weights: The loss weight lambda_tr, positive.
         mu: The step size on lambda_tr L_tr; the step bound of each system where it is not given.
     """
-    require_weights(weights, "tr")
+    weights.require_positive("tr")
     C_B, K_star = require_point(system, r), optimal_transition(system, r.B)
     values = np.linalg.eigvalsh(C_B)
     beta, Lambda = np.min(values, axis=-1), np.max(values, axis=-1)
@@ -121,7 +113,7 @@ def fit_transition(
     shrink = np.abs(1 - 2 * weights.tr * step[..., None] * values)
     factor = np.max(shrink, axis=-1)
     signs = [factor < 1 - ROUNDING, factor > 1 + ROUNDING]
-    verdict = np.select(signs, [Verdict.CONTRACTS, Verdict.DIVERGES], Verdict.UNDECIDED)[()]
+    verdict = np.select(signs, ["contracts", "diverges"], "undecided")[()]
     return TransitionFit(
         K_star=K_star,
         loss=norm2(r.K @ r.B - r.B @ system.A, system.Sigma),
@@ -134,7 +126,7 @@ def fit_transition(
         mu=step,
         factor=factor,
         verdict=verdict,
-        words=tell(_fit_words, verdict, step, bound, factor),
+        words=tell(_describe_fit, verdict, step, bound, factor),
     )
 
 
@@ -143,13 +135,13 @@ class ScaleAnchoring:
     r"""The transition loss along B = alpha \bar B with K and \bar B fixed.
 
     Attributes:
-        loss_at_target: ||K \bar B - \bar B A||^2_Sigma, the loss at alpha = 1.
+        loss_at_target: ||K \bar B - \bar B A||^2_Sigma, the loss at alpha = 1, and half the radial
+            component of its joint gradient.
         stiffness: ||K \bar B||^2_Sigma, the factor of (alpha - 1)^2.
-        cross: <K \bar B, K \bar B - \bar B A>_Sigma; zero at K = K*(\bar B).
+        cross: <K \bar B, K \bar B - \bar B A>_Sigma, half the radial component of the detached
+            gradient; zero at K = K*(\bar B).
         limit: ||\bar B A||^2_Sigma, the loss as alpha -> 0.
         alpha_star: Where the loss along the ray is least; not a number where it is constant.
-        detached_pull: Radial component 2 <K B, K B - B A>_Sigma of the detached gradient.
-        joint_pull: Radial component 2 ||K B - B A||^2_Sigma of the joint gradient.
         verdict: "anchored" (least at alpha = 1 only), "displaced" (only at another alpha > 0),
             "shrinks" (only at an alpha <= 0) or "free" (K \bar B = 0: every scale is as good).
         words: The verdict as a sentence.
@@ -162,14 +154,6 @@ class ScaleAnchoring:
     alpha_star: np.ndarray
     verdict: np.ndarray
     words: np.ndarray
-
-    @property
-    def detached_pull(self) -> np.ndarray:
-        return 2 * self.cross
-
-    @property
-    def joint_pull(self) -> np.ndarray:
-        return 2 * self.loss_at_target
 
     def loss(self, alpha: float | np.ndarray) -> np.ndarray:
         """The loss at a scale by the identity; alpha must broadcast with the batch."""
@@ -194,30 +178,28 @@ def scale_anchoring(system: LinearSystem, r: Realisation) -> ScaleAnchoring:
     shrinks = inner(KB, BA, system.Sigma) <= ROUNDING * np.sqrt(stiffness * limit)
     anchored = np.abs(cross) <= TOLERANCE * np.sqrt(stiffness * (stiffness + limit))
     signs = [free, shrinks, anchored]
-    choices = [Verdict.FREE, Verdict.SHRINKS, Verdict.ANCHORED]
-    verdict = np.select(signs, choices, Verdict.DISPLACED)[()]
-    words = tell(_anchor_words, verdict, alpha_star, stiffness, limit)
+    choices = ["free", "shrinks", "anchored"]
+    verdict = np.select(signs, choices, "displaced")[()]
+    words = tell(_describe_anchor, verdict, alpha_star, stiffness, limit)
     return ScaleAnchoring(loss, stiffness, cross, limit, alpha_star, verdict, words)
 
 
-def _fit_words(verdict: Verdict, mu: float, bound: float, factor: float) -> str:
+def _describe_fit(verdict: str, mu: float, bound: float, factor: float) -> str:
     side = "within" if mu <= bound else "beyond"
     step = f"Steps of size {mu:.4g} ({side} the bound {bound:.4g})"
     return {
-        Verdict.CONTRACTS: f"{step} bring K nearer to K*(B) by a factor of at most {factor:.6g}"
-        " each.",
-        Verdict.DIVERGES: f"{step} drive K away from K*(B) by a factor of up to {factor:.6g}"
-        " each.",
-        Verdict.UNDECIDED: f"{step} keep the distance to K*(B) in some direction.",
+        "contracts": f"{step} bring K nearer to K*(B) by a factor of at most {factor:.6g} each.",
+        "diverges": f"{step} drive K away from K*(B) by a factor of up to {factor:.6g} each.",
+        "undecided": f"{step} keep the distance to K*(B) in some direction.",
     }[verdict]
 
 
-def _anchor_words(verdict: Verdict, alpha: float, stiffness: float, limit: float) -> str:
-    if verdict is Verdict.FREE:
+def _describe_anchor(verdict: str, alpha: float, stiffness: float, limit: float) -> str:
+    if verdict == "free":
         return "K B = 0: the fixed target does not hold the scale of the encoder."
     end = f"; as the encoder shrinks to zero the transition loss goes to {limit:.4g}"
     clause = end if limit > 0 else ""
-    if verdict is Verdict.SHRINKS:
+    if verdict == "shrinks":
         return (
             "The fixed target does not hold the scale: along the ray the transition loss is least"
             f" at alpha = {alpha:.6g}, and the encoder shrinks towards zero{clause}."

@@ -1,21 +1,28 @@
 """The paper's controlled experiments, each a record of curves, endpoints and certificates.
 
 All seeds of an experiment run as one batch. `summary` gives the numbers as plain data; the figures
-are in `tampl.report.figures.theory`.
+are drawn by `tampl linear`.
 """
 
-from .collapse import COLLAPSE_SEEDS, COLLAPSE_STEP, Collapse, run_collapse
-from .descent import METHODS, Curves, Descent, descend, least_squares_decoder, measure
-from .illustration import Illustration, run_selection
-from .local import LOCAL_SEEDS, ROUNDS, LocalTest, fit_factor, run_local
-from .mechanism import (
+from ..selection import Illustration, run_selection
+from .cases import METHODS, Curves, Descent, descend, least_squares_decoder, measure
+from .controlled import (
+    COLLAPSE_SEEDS,
+    COLLAPSE_STEP,
+    LOCAL_SEEDS,
+    ROUNDS,
     UPDATES,
+    Collapse,
+    LocalTest,
     Mechanism,
     WrongSubspace,
     certify_endpoints,
+    fit_factor,
     project_to_orbit,
     run_case1,
     run_case2,
+    run_collapse,
+    run_local,
 )
 
 __all__ = [

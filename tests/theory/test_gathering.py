@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from tampl.errors import InputError
-from tampl.theory.certificates import gathering
-from tampl.theory.certificates.files import certify_file, read_system
-from tampl.theory.certificates.gathering import certify, certify_dimension
+from tampl.theory.certificates.gathering import (
+    certify,
+    certify_dimension,
+    certify_file,
+    read_system,
+)
 from tampl.theory.experiments.cases import make_case1, make_case2, make_local
 from tampl.theory.linear import LinearSystem, Realisation, Weights
 from tampl.theory.updates import Round
@@ -147,15 +150,6 @@ def test_complex_pairs_rule_a_dimension_out():
     assert "latent_dim" not in found.words
 
 
-def test_what_cannot_be_computed_is_not_ruled_out(exact, monkeypatch):
-    def fail(system, latent_dim):
-        raise InputError("`A` has eigenvalues too close to each other, since it is so")
-
-    monkeypatch.setattr(gathering, "realise", fail)
-    found = certify_dimension(exact[0], 3, **OPTIONS)[0]
-    assert found.verdict == "undecided" and found.words.startswith("`A` has eigenvalues too close")
-
-
 def test_a_dimension_alone_is_certified_for_one_scaling(exact):
     for found in certify_dimension(exact[0], 3, **OPTIONS):
         assert ("another scaling" in found.words) == (found.name in EXACT)
@@ -175,9 +169,8 @@ def test_a_batch_is_refused(exact):
         (np.diag([1, 0.5, 0.1]), np.eye(3), "no room", "Without reconstruction already"),
         (np.eye(1, 3), np.diag([1, 2, 3]), "harmful", "From lambda_rec = 1 on"),
         (np.eye(2, 3), np.diag([1, 2, 3]), "harmful", "Just above lambda_rec = 0.5"),
-        (np.eye(1, 3), np.diag([1, 1 + 3e-14, 2]), "harmful", "No loss was found up to"),
-        (np.eye(1, 3), np.diag([3, 2, 1]), "harmless", "searched up to lambda_rec = "),
-        (np.diag([1, 1e-4, 0])[:2], np.eye(3), "harmless", "in the limit"),
+        (np.eye(1, 3), np.diag([3, 2, 1]), "harmless", "up to lambda_rec = 1e+06 loses"),
+        (np.diag([1, 1e-4, 0])[:2], np.eye(3), "harmless", "up to lambda_rec = "),
     ],
 )
 def test_reconstruction(C, Sigma, verdict, words):

@@ -11,19 +11,14 @@ from tampl.theory.experiments import (
     certify_endpoints,
     descend,
     fit_factor,
-    least_squares_decoder,
-    measure,
     project_to_orbit,
     run_case1,
     run_case2,
     run_collapse,
     run_local,
-    run_selection,
 )
 from tampl.theory.experiments.cases import make_case1, make_case2, make_local
-from tampl.theory.experiments.descent import smallest_scale
-from tampl.theory.gradients import reconstruction_gradient
-from tampl.theory.linear import LinearSystem, Realisation, Weights, norm2
+from tampl.theory.linear import LinearSystem, Realisation, norm2
 
 KEYS = ["l_cur", "l_tr", "s_min", "s_min_lowest", "rollout"]
 
@@ -135,59 +130,6 @@ def test_case1_has_no_wrong_subspace():
         project_to_orbit(case, case.start)
 
 
-# Descent
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_batch_is_its_seeds(method):
-    together = descend(make_case1([0, 1]), method, updates=50)
-    for place, seed in enumerate((0, 1)):
-        alone = descend(make_case1([seed]), method, updates=50)
-        np.testing.assert_allclose(together.path.B[:, place], alone.path.B[:, 0], atol=1e-13)
-
-
-def test_records_start_and_end():
-    case = make_case1([0])
-    descent = descend(case, "joint", updates=25, every=10)
-    assert descent.updates.tolist() == [0, 10, 20, 25]
-    np.testing.assert_array_equal(descent.path.B[0], case.start.B)
-    every = descend(case, "joint", updates=25, every=1)
-    np.testing.assert_array_equal(descent.end.K, every.path.K[-1])
-
-
-def test_the_decoder_starts_at_least_squares():
-    case = make_case1()
-    G = least_squares_decoder(case)
-    _, gradient = reconstruction_gradient(case.system, case.start.B, G, Weights(rec=1.0))
-    np.testing.assert_allclose(gradient, 0, atol=1e-13)
-
-
-def test_reconstruction_changes_the_path():
-    joint, recon = (descend(make_case1([0]), m, updates=10) for m in ("joint", "recon_joint"))
-    assert not np.allclose(joint.end.B, recon.end.B)
-
-
-def test_a_descent_that_blows_up_is_measured():
-    case = replace(make_case1([0]), rate=1e3)
-    with np.errstate(all="ignore"):
-        curves = measure(descend(case, "joint", updates=60))
-    assert np.isnan(curves.s_min[-1]).all()
-
-
-def test_smallest_scale_keeps_what_is_finite():
-    matrices = np.stack([np.eye(2, 3), np.full((2, 3), np.nan)])
-    np.testing.assert_array_equal(smallest_scale(matrices), [1.0, np.nan])
-
-
-def test_bad_descents():
-    case = make_case1([0])
-    with pytest.raises(InputError, match="`method`"):
-        descend(case, "magic", updates=1)
-    for updates, every in ((0, 1), (1, 0)):
-        with pytest.raises(InputError, match="`updates`"):
-            descend(case, "joint", updates=updates, every=every)
-
-
 # The local test
 
 
@@ -235,7 +177,7 @@ def test_an_exact_start_stays():
     np.testing.assert_allclose(descent.end.B, case.exact.B, atol=1e-13)
 
 
-# Collapse and selection
+# Collapse
 
 
 def test_collapse_is_that_of_one_direction():
@@ -247,23 +189,6 @@ def test_collapse_is_that_of_one_direction():
     assert 0.9 < summary["joint"]["norm"]["median"] < 1.0 < summary["tampl"]["norm"]["median"]
     assert summary["tampl"]["error"]["high"] < 0.1 * summary["joint"]["error"]["low"]
     assert summary["joint"]["norm"]["low"] <= summary["joint"]["norm"]["high"]
-
-
-def test_selection_changes_at_the_threshold():
-    found = run_selection(2.0, variance_u=0.5, variance_n=2.0, cur=3.0)
-    assert found.threshold == pytest.approx(3.0 * 4.0 * 0.5 / 1.5)
-    below = found.rec < found.threshold
-    np.testing.assert_allclose(found.kept, below, atol=1e-12)
-    np.testing.assert_allclose(found.l_cur, np.where(below, 0.0, 2.0), atol=1e-12)
-    np.testing.assert_allclose(found.l_rec, np.where(below, 2.0, 0.5), atol=1e-12)
-    u, n = found.eigenvalues.T
-    np.testing.assert_array_equal(u > n, below)
-
-
-def test_a_quiet_irrelevant_coordinate_is_never_selected():
-    found = run_selection(variance_n=0.5)
-    assert found.threshold == np.inf
-    np.testing.assert_allclose(found.kept, 1.0)
 
 
 def test_endpoints_are_realisations(case1):
