@@ -7,10 +7,11 @@ import pytest
 import torch
 from hypothesis import settings
 
-from tampl.data import Normalization
+from tampl.data import Normalization, Statistics
 from tampl.models import MacroModel, ModelSpec, Modules
 from tampl.seeding import ambient_seed, numpy_generator
 from tampl.systems import SIRS
+from workbench import SPEC, Workbench
 
 torch.set_num_threads(1)
 
@@ -74,7 +75,9 @@ def make_model(small_sirs, device, dtype):
             for parameter in [*modules.encoder.parameters(), *modules.readout.parameters()]:
                 parameter.mul_(2)
         normalization = Normalization(np.array([0.6, 0.3, 0.1]), np.array([0.2, 0.15, 0.05]))
-        model = MacroModel(small_sirs.description, normalization=normalization, modules=modules)
+        model = MacroModel(
+            small_sirs.description, statistics=Statistics(normalization), modules=modules
+        )
         return model.to(device).eval()
 
     return make
@@ -90,3 +93,15 @@ def macro_model(make_model):
 def lattices():
     """Five random 8 x 8 lattices in stored form."""
     return numpy_generator(0, "lattices").integers(0, 3, (5, 8, 8), dtype=np.uint8)
+
+
+@pytest.fixture(scope="session")
+def bench(tmp_path_factory, device):
+    """A tiny SIRS data set and what it takes to train on it."""
+    return Workbench.prepare(tmp_path_factory.mktemp("bench") / "store", device)
+
+
+@pytest.fixture
+def spec():
+    """A small architecture of lattices."""
+    return SPEC

@@ -1,6 +1,7 @@
-"""Imports go down the layers and never round in a circle; every module has a preface."""
+"""Imports go down the rooms and never round in a circle; the middle opens no file."""
 
 import ast
+from collections import defaultdict
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -10,27 +11,30 @@ import tampl
 
 ROOT = Path(tampl.__file__).parent
 LEAVES = (
-    *("errors", "records", "version"),
-    *("seeding", "microstates", "progress", "provenance", "atomic"),
+    *("errors", "frozen", "version"),
+    *("files", "progress", "seeding", "threads"),
     *("nn", "flow", "theory"),
 )
-# What every leaf may use: errors, the base of records and the version, which hold nothing else.
-COMMON = ("errors", "records", "version")
+# What every leaf may use, because these hold nothing else.
+COMMON = ("errors", "frozen", "version")
 LAYERS = (
     LEAVES,
-    ("systems",),
-    ("data",),
+    ("microstates",),
+    ("description", "forecast"),
+    ("system",),
+    ("data", "systems"),
     ("models",),
+    ("training",),
     ("methods",),
-    ("forecast",),
-    ("evaluate",),
-    ("report",),
-    ("config",),
-    ("pipeline",),
-    ("campaigns", "profile"),
-    ("cli",),
+    ("evaluation",),
+    ("lab",),
 )
 HEIGHTS = {name: height for height, names in enumerate(LAYERS) for name in names}
+# Simulators are a choice of the laboratory: nothing else of the package knows them.
+LAB_ONLY = ("systems", "theory")
+MIDDLE = ("data.dataset", "models", "training", "methods", "evaluation")
+# Modules of the middle whose only matter is to write or read one file.
+FILES_OF_THE_MIDDLE = ("models.checkpoint", "models.pretrained")
 
 
 def modules(root):
@@ -69,24 +73,25 @@ def edges(root):
     }
 
 
-def layer(module):
-    """The first name below the package; the package's own file counts as a common leaf."""
-    return module.split(".")[1] if "." in module else "version"
+def room(module):
+    """The first name below the package."""
+    return module.split(".")[1]
 
 
 def violations(graph):
     for module, targets in graph.items():
-        for target in targets:
-            here, there = layer(module), layer(target)
+        # The package's own file names what users want from all rooms, and loads it when used.
+        for target in targets if "." in module else ():
+            here, there = room(module), room(target) if "." in target else "version"
             if here == there:
                 continue
-            forbidden = there not in COMMON if here in LEAVES else HEIGHTS[there] > HEIGHTS[here]
-            if forbidden:
+            upward = there not in COMMON if here in LEAVES else HEIGHTS[there] >= HEIGHTS[here]
+            if upward or (there in LAB_ONLY and here != "lab"):
                 yield f"{module} imports {target}"
 
 
 def test_every_module_has_a_place_in_the_order():
-    assert {layer(module) for module in modules(ROOT)} <= HEIGHTS.keys()
+    assert {room(module) for module in modules(ROOT) if "." in module} <= HEIGHTS.keys()
 
 
 def test_no_import_goes_up():
@@ -94,8 +99,9 @@ def test_no_import_goes_up():
 
 
 def test_no_import_goes_round():
+    graph = {name: targets for name, targets in edges(ROOT).items() if name != "tampl"}
     try:
-        TopologicalSorter(edges(ROOT)).prepare()
+        TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(f"cycle: {' <- '.join(error.args[1])}")
 
@@ -103,6 +109,36 @@ def test_no_import_goes_round():
 def test_every_module_has_a_docstring():
     bare = [name for name, (_, tree) in modules(ROOT).items() if not ast.get_docstring(tree)]
     assert bare == []
+
+
+def test_no_two_public_classes_have_one_name():
+    homes = defaultdict(list)
+    for name, (_, tree) in modules(ROOT).items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(name)
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
+
+
+def opens_files(tree):
+    """The functions that name a path or open a file; `save` and `load` may."""
+    words = {"open", "Path", "replacing", "claimed", "read_text", "read_bytes", "write_text"}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef) or node.name.strip("_").startswith(
+            ("save", "load")
+        ):
+            continue
+        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        names |= {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+        if names & words:
+            yield node.name
+
+
+def test_the_middle_opens_no_file():
+    for name, (_, tree) in modules(ROOT).items():
+        inside = name.removeprefix("tampl.")
+        if inside.startswith(MIDDLE) and inside not in FILES_OF_THE_MIDDLE:
+            assert list(opens_files(tree)) == [], name
 
 
 @pytest.fixture
@@ -122,27 +158,34 @@ def package(tmp_path):
 @pytest.mark.parametrize(
     "source",
     [
-        "from ..config import read",
-        "from .. import config",
-        "from tampl import config",
-        "import tampl.config",
-        "def f():\n    from ..config import read",
-        "if TYPE_CHECKING:\n    from .. import config",
+        "from ..lab import read",
+        "from .. import lab",
+        "from tampl import lab",
+        "import tampl.lab",
+        "def f():\n    from ..lab import read",
+        "if TYPE_CHECKING:\n    from .. import lab",
     ],
 )
 def test_the_walk_sees_every_way_to_import(package, source):
-    graph = package(__init__="", config="", data__in____init__="", data__in__store=source)
-    assert graph["tampl.data.store"] == {"tampl.config"}
-    assert list(violations(graph)) == ["tampl.data.store imports tampl.config"]
+    graph = package(__init__="", lab="", data__in____init__="", data__in__store=source)
+    assert graph["tampl.data.store"] == {"tampl.lab"}
+    assert list(violations(graph)) == ["tampl.data.store imports tampl.lab"]
 
 
 def test_the_walk_sees_leaves_that_lean_on_leaves_and_cycles(package):
-    graph = package(__init__="", errors="", seeding="from . import errors", atomic="import os")
+    graph = package(__init__="", errors="", seeding="from . import errors", files="import os")
     assert list(violations(graph)) == []
-    graph = package(atomic="from .seeding import stream", errors="from .atomic import replacing")
+    graph = package(files="from .seeding import stream", errors="from .files import replacing")
     assert sorted(violations(graph)) == [
-        "tampl.atomic imports tampl.seeding",
-        "tampl.errors imports tampl.atomic",
+        "tampl.errors imports tampl.files",
+        "tampl.files imports tampl.seeding",
     ]
     with pytest.raises(CycleError):
         TopologicalSorter(graph).prepare()
+
+
+def test_the_walk_sees_simulators_and_files_where_they_do_not_belong(package):
+    graph = package(__init__="", systems="", models="from .systems import SIRS")
+    assert list(violations(graph)) == ["tampl.models imports tampl.systems"]
+    tree = ast.parse("def fit(path):\n    Path(path).read_text()\ndef save(path):\n    open(path)")
+    assert list(opens_files(tree)) == ["fit"]

@@ -12,7 +12,7 @@ from tampl.files import claimed, is_temporary, remove_unfinished, replacing
 CLAIM = """
 import sys
 from pathlib import Path
-from tampl.atomic import claimed
+from tampl.files import claimed
 with claimed(Path(sys.argv[1])):
     print("claimed", flush=True)
     sys.stdin.read()

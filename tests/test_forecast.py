@@ -5,11 +5,11 @@ import pytest
 import torch
 from scipy import stats
 
-import tampl.forecast
-from tampl.data import Normalization
+import tampl.models.model
+from tampl.data import Normalization, Statistics
 from tampl.description import Description, Observable
 from tampl.errors import InputError
-from tampl.forecast import Forecast, forecast
+from tampl.forecast import Forecast
 from tampl.microstates import Vector
 from tampl.models import MacroModel, ModelSpec, Modules
 from tampl.seeding import ambient_seed
@@ -19,7 +19,7 @@ MEMBERS = 6
 
 def run(model, states, **options):
     settings = {"horizon": 3, "members": MEMBERS, "seed": 1, "progress": False, **options}
-    return forecast(model, states, **settings)
+    return model.forecast(states, **settings)
 
 
 @pytest.fixture
@@ -55,7 +55,9 @@ def vector_model(device):
     with ambient_seed(0, "weights"):
         modules = Modules.build(spec, description)
     normalization = Normalization(np.zeros(1), np.ones(1))
-    return MacroModel(description, normalization=normalization, modules=modules).to(device)
+    return MacroModel(description, statistics=Statistics(normalization), modules=modules).to(
+        device
+    )
 
 
 @pytest.fixture
@@ -87,7 +89,7 @@ def test_chunks_change_nothing_but_rounding(macro_model, lattices, noises, monke
     whole = run(macro_model, lattices)
     (noise,) = noises
     noises.clear()
-    monkeypatch.setattr(tampl.forecast, "ROWS", rows)
+    monkeypatch.setattr(tampl.models.model, "ROWS", rows)
     chunked = run(macro_model, lattices)
     assert len(noises) == -(-5 // max(1, rows // MEMBERS))
     assert torch.equal(torch.cat(noises, dim=1), noise)
@@ -188,7 +190,7 @@ def test_a_negative_seed_is_refused(macro_model, lattices):
     ids=["size", "width", "flat", "3", "-1", "256", "half", "nan", "text"],
 )
 def test_wrong_microstates_are_refused(macro_model, states):
-    with pytest.raises(InputError, match="`microstates`"):
+    with pytest.raises(InputError, match="`x0`"):
         run(macro_model, states)
 
 

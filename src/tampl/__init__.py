@@ -1,5 +1,97 @@
-"""tampl."""
+"""Forecasts of macroscopic observables from one microstate, without reconstructing microstates.
+
+    data = tampl.Dataset(x, y, interval=0.5, observables=["S", "I", "R"])
+    train, valid, test = data.split(0.8, 0.1, 0.1, seed=0)
+    model = tampl.TamplPlus().fit(train, valid=valid)
+    ahead = model.forecast(test.x[:, 0], y0=test.y[:, 0], horizon=40, members=64)
+
+Names load when they are first used, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from .version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from .data.dataset import Dataset, References
+    from .description import Observable
+    from .errors import InputError
+    from .evaluation import Evaluation, evaluate
+    from .forecast import Forecast
+    from .methods import (
+        Jld,
+        JldRecon,
+        JldSig,
+        JldVic,
+        MacroOnly,
+        NextMacro,
+        Tampl,
+        TamplPlus,
+        TwoStageRecon,
+        Vamp,
+    )
+    from .microstates import Chain, Image, Lattice, Particles, Vector
+    from .models import MacroModel
+    from .models import load_model as load
+    from .training import OptimiserSpec, TrainingSpec
+
+__all__ = [
+    "Chain",
+    "Dataset",
+    "Evaluation",
+    "Forecast",
+    "Image",
+    "InputError",
+    "Jld",
+    "JldRecon",
+    "JldSig",
+    "JldVic",
+    "Lattice",
+    "MacroModel",
+    "MacroOnly",
+    "NextMacro",
+    "Observable",
+    "OptimiserSpec",
+    "Particles",
+    "References",
+    "Tampl",
+    "TamplPlus",
+    "TrainingSpec",
+    "TwoStageRecon",
+    "Vamp",
+    "Vector",
+    "__version__",
+    "evaluate",
+    "load",
+]
+
+_HOMES = {
+    "data.dataset": ("Dataset", "References"),
+    "description": ("Observable",),
+    "errors": ("InputError",),
+    "evaluation": ("Evaluation", "evaluate"),
+    "forecast": ("Forecast",),
+    "methods": (
+        *("Tampl", "TamplPlus", "Jld", "JldSig", "JldVic", "Vamp"),
+        *("JldRecon", "TwoStageRecon", "MacroOnly", "NextMacro"),
+    ),
+    "microstates": ("Chain", "Image", "Lattice", "Particles", "Vector"),
+    "models": ("MacroModel",),
+    "training": ("OptimiserSpec", "TrainingSpec"),
+}
+_PLACES = {name: (home, name) for home, names in _HOMES.items() for name in names}
+_PLACES["load"] = ("models", "load_model")
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home, attribute = _PLACES[name]
+    value = getattr(import_module(f"{__name__}.{home}"), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,32 +1,23 @@
-r"""Ensembles of macroscopic trajectories from initial microstates: the paper's Algorithm 2.
-
-Base noise is drawn on the CPU from one stream per initial microstate, so a forecast has the same
-noise whatever the device and however many microstates are forecast at once.
-"""
+"""A forecast: an ensemble of macroscopic trajectories for each initial microstate."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
+from numpy.typing import ArrayLike, NDArray
 
 from .errors import InputError
 from .files import replacing
-from .models import MacroModel
-from .progress import bar
-from .seeding import torch_generator
 
-__all__ = ["Forecast", "forecast"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-ROWS = 8192
-"""Ensemble members carried through the networks at once; larger gains nothing on two CPU cores."""
+__all__ = ["Forecast"]
 
-ENCODED = 512
-"""Microstates encoded at once, which bounds the memory of a deterministic model's forecast."""
+_QUANTILES = (0.05, 0.5, 0.95)
+_BAND = (0.1, 0.9)
 
 
 @dataclass(frozen=True)
@@ -38,12 +29,21 @@ class Forecast:
         times: Times of the frames, (H + 1,).
         symbols: Symbols of the m observables.
         units: Their units.
+        time_unit: Unit of the times.
     """
 
     samples: NDArray[np.float64]
     times: NDArray[np.float64]
     symbols: tuple[str, ...]
     units: tuple[str, ...]
+    time_unit: str = ""
+
+    def __repr__(self) -> str:
+        states, members, frames = self.samples.shape[:3]
+        return (
+            f"Forecast({states} initial states, {members} members, {frames - 1} frames ahead to "
+            f"t = {self.times[-1]:g}; observables: {', '.join(self.symbols)})"
+        )
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -57,28 +57,59 @@ class Forecast:
             return np.zeros_like(self.samples[:, 0])
         return self.samples.std(axis=1, ddof=1)
 
-    def quantiles(self, q: Sequence[float] = (0.05, 0.5, 0.95)) -> NDArray[np.float64]:
+    def quantiles(self, q: Sequence[float] = _QUANTILES) -> NDArray[np.float64]:
         """Quantiles over the ensemble, (len(q), G, H + 1, m)."""
         return np.quantile(self.samples, q, axis=1)
 
-    def save(self, path: Path) -> None:
+    def plot(self, truth: ArrayLike | None = None, *, states: int = 3) -> "Figure":
+        """Draws the mean and the band from the 10 % to the 90 % quantile of every observable.
+
+        Arguments:
+            truth: What really happened, to be drawn beside: one trajectory for each initial state,
+                (G, F, m), or several, (G, N, F, m).
+            states: How many of the initial states to show, one row each.
+
+        Returns:
+            A Matplotlib figure, which a notebook shows by itself; `figure.savefig(path)` keeps it.
+        """
+        paths = None if truth is None else self._check_truth(np.asarray(truth))
+        return _draw(self, paths, min(states, len(self.samples)))
+
+    def to_xarray(self) -> Any:  # noqa: ANN401
+        """The ensemble as an `xarray.DataArray` with named axes; needs `tampl[xarray]`."""
+        try:
+            import xarray
+        except ImportError as error:
+            raise InputError("`to_xarray` needs xarray: pip install 'tampl[xarray]'") from error
+        return xarray.DataArray(
+            self.samples,
+            dims=("state", "member", "time", "observable"),
+            coords={
+                "time": ("time", self.times, {"units": self.time_unit}),
+                "observable": list(self.symbols),
+                "unit": ("observable", list(self.units)),
+            },
+            name="forecast",
+        )
+
+    def save(self, path: str | Path) -> None:
         """Writes samples, mean, std, quantiles and labels to an .npz file, whole or not at all."""
-        q = (0.05, 0.5, 0.95)
-        with replacing(path) as temporary, temporary.open("wb") as file:
+        with replacing(Path(path)) as temporary, temporary.open("wb") as file:
             np.savez(
                 file,
                 samples=self.samples,
                 mean=self.mean,
                 std=self.std,
-                quantile_levels=np.array(q),
-                quantiles=self.quantiles(q),
+                quantile_levels=np.array(_QUANTILES),
+                quantiles=self.quantiles(_QUANTILES),
                 times=self.times,
                 symbols=np.array(self.symbols),
                 units=np.array(self.units),
+                time_unit=np.array(self.time_unit),
             )
 
     @classmethod
-    def load(cls, path: Path) -> "Forecast":
+    def load(cls, path: str | Path) -> "Forecast":
         """Reads what `save` wrote."""
         with np.load(path, allow_pickle=False) as file:
             return cls(
@@ -86,102 +117,57 @@ class Forecast:
                 times=file["times"],
                 symbols=tuple(file["symbols"].tolist()),
                 units=tuple(file["units"].tolist()),
+                time_unit=str(file["time_unit"]) if "time_unit" in file else "",
             )
 
-
-def forecast(
-    model: MacroModel,
-    microstates: NDArray[Any],
-    *,
-    horizon: int,
-    members: int = 64,
-    seed: int = 0,
-    macrostates: NDArray[Any] | None = None,
-    progress: bool = True,
-) -> Forecast:
-    """Forecasts the observables of a system from its microstates at t = 0.
-
-    Arguments:
-        model: A trained model, on the device to use.
-        microstates: One microstate in stored form, or several stacked, (G, *shape). Particles may
-            be more or fewer than the model was trained on.
-        horizon: Number H of frames ahead.
-        members: Trajectories per microstate; a deterministic model gives one.
-        seed: Governs the ensemble.
-        macrostates: Macrostates at t = 0 in physical units, (G, m); only a model without encoder
-            needs them.
-        progress: Whether to show a bar.
-
-    Example:
-        >>> forecast(model, lattice, horizon=40, members=64, seed=1).mean  # doctest: +SKIP
-    """
-    if horizon < 1 or members < 1:
-        raise InputError(f"`horizon` is {horizon}, `members` is {members}; both must be positive")
-    kind = model.description.microstate
-    states = kind.check(np.asarray(microstates), "`microstates`")
-    if states.ndim > len(kind.shape) + 1:
-        raise InputError(f"`microstates` has shape {states.shape}; stack them along one axis only")
-    # The kind says how many axes a microstate has; sets of particles may be of any size.
-    states = states.reshape(-1, *states.shape[-len(kind.shape) :])
-    if not len(states):
-        raise InputError("`microstates` is empty; give one microstate at least")
-    start = _macrostates_at_start(model, macrostates, len(states))
-    members = members if model.stochastic else 1
-    per_chunk = max(1, min(ENCODED, ROWS // members))
-    chunks = range(0, len(states), per_chunk)
-    samples = np.empty((len(states), members, horizon + 1, len(model.description.observables)))
-    with bar("forecasting", len(chunks), visible=progress) as advance:
-        for first in chunks:
-            chunk = slice(first, first + per_chunk)
-            z = _encode(model, states[chunk], start[chunk])
-            noise = _noise(model, z, horizon, members, seed=seed, first=first)
-            samples[chunk] = _rollout(model, z, noise)
-            advance("")
-    observables = model.description.observables
-    return Forecast(
-        samples=samples,
-        times=model.description.interval * np.arange(horizon + 1, dtype=np.float64),
-        symbols=tuple(observable.symbol for observable in observables),
-        units=tuple(observable.unit for observable in observables),
-    )
+    def _check_truth(self, truth: NDArray[Any]) -> NDArray[np.float64]:
+        """Trajectories (G, N, F, m) with F at most the forecast's number of frames."""
+        states, _, frames, features = self.samples.shape
+        paths = truth[:, None] if truth.ndim == 3 else truth
+        if paths.ndim != 4 or len(paths) != states or paths.shape[-1] != features:
+            raise InputError(
+                f"`truth` has shape {truth.shape}; give ({states}, F, {features}), or "
+                f"({states}, N, F, {features}) for several trajectories of each initial state"
+            )
+        return np.asarray(paths[:, :, :frames], dtype=np.float64)
 
 
-def _macrostates_at_start(
-    model: MacroModel, macrostates: NDArray[Any] | None, count: int
-) -> NDArray[np.float64]:
-    shape = (count, len(model.description.observables))
-    if not model.needs_macrostates:
-        return np.zeros(shape)  # nobody looks at them
-    start = np.asarray(() if macrostates is None else macrostates, dtype=np.float64)
-    if start.shape != shape or not np.isfinite(start).all():
-        raise InputError(
-            f"`macrostates` has shape {start.shape}; the model starts from the macrostates at "
-            f"t = 0, finite numbers of shape {shape} for these microstates"
-        )
-    return start
+def _draw(forecast: Forecast, truth: NDArray[np.float64] | None, rows: int) -> "Figure":
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    columns = len(forecast.symbols)
+    size = (1.2 + 3.0 * columns, 0.6 + 2.0 * rows)
+    figure = Figure(figsize=size, layout="constrained")
+    # A notebook asks any object for its picture by this name; no window system is involved.
+    figure._repr_png_ = lambda: _render(FigureCanvasAgg(figure))  # type: ignore[attr-defined]
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True)
+    low, high = forecast.quantiles(_BAND)
+    labels = [
+        f"{s} / {u}" if u else s for s, u in zip(forecast.symbols, forecast.units, strict=True)
+    ]
+    for row in range(rows):
+        for column, axis in enumerate(axes[row]):
+            band = (low[row, :, column], high[row, :, column])
+            if truth is not None:
+                paths = truth[row, :, :, column]
+                times = forecast.times[: paths.shape[1]]
+                axis.plot(times, paths.T, color="0.25", linewidth=0.8, alpha=0.6, zorder=1)
+            axis.fill_between(forecast.times, *band, color="C0", alpha=0.25, linewidth=0)
+            axis.plot(forecast.times, forecast.mean[row, :, column], color="C0", linewidth=1.8)
+            axis.set_title(labels[column] if row == 0 else "")
+            axis.spines[["top", "right"]].set_visible(False)
+        axes[row, 0].set_ylabel(f"initial state {row}")
+    for axis in axes[-1]:
+        axis.set_xlabel(f"time / {forecast.time_unit}" if forecast.time_unit else "time")
+    said = "mean and 80 % band of the forecast" + ("" if truth is None else "; truth in gray")
+    figure.suptitle(said, fontsize="medium", x=0.01, ha="left")
+    return figure
 
 
-@torch.inference_mode()
-def _encode(model: MacroModel, states: NDArray[Any], macrostates: NDArray[Any]) -> Tensor:
-    device = model.y_mean.device
-    # Copies, because torch takes no array that is read-only or runs backwards.
-    both = (torch.from_numpy(array.copy()).to(device) for array in (states, macrostates))
-    return model.encode(*both)
+def _render(canvas: Any) -> bytes:  # noqa: ANN401
+    from io import BytesIO
 
-
-def _noise(
-    model: MacroModel, z: Tensor, horizon: int, members: int, *, seed: int, first: int
-) -> Tensor:
-    shape = (horizon, members, model.transition.noise_dim)
-    streams = (torch_generator(seed, "forecast", first + g) for g in range(len(z)))
-    drawn = [torch.randn(shape, generator=stream) for stream in streams]
-    return torch.stack(drawn, dim=1).to(z.device, z.dtype)
-
-
-@torch.inference_mode()
-def _rollout(model: MacroModel, z: Tensor, noise: Tensor) -> NDArray[np.float64]:
-    """Macrostates (G, N, H + 1, m) from latent states (G, d) and noise (H, G, N, noise_dim)."""
-    groups, members = noise.shape[1:3]
-    rows = z.repeat_interleave(members, dim=0)
-    y = torch.stack(list(model.rollout(rows, noise.flatten(1, 2))), dim=1)
-    return y.unflatten(0, (groups, members)).cpu().numpy()
+    buffer = BytesIO()
+    canvas.print_png(buffer)
+    return buffer.getvalue()

@@ -1,6 +1,6 @@
 """What a system is: parameters and random words in, trajectories and observables out.
 
-A system knows physics and units and nothing about learning. It is a frozen record of parameters;
+A system knows physics and units and nothing about learning. It is plain data, its physical parameters;
 randomness enters as four 64-bit words per trajectory (`tampl.seeding.kernel_words`), so that a
 trajectory has the same bytes whatever runs beside it.
 """

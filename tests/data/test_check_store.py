@@ -132,7 +132,7 @@ def test_another_kernel_is_a_note(check):
 
 
 def test_a_leak_between_splits_is_a_problem(store, check, rewrite):
-    leaked = store.trajectories("train").microstates[3, 0]
+    leaked = store.dataset("train").x[3, 0]
 
     def leak(arrays):
         arrays["initial"][0] = leaked

@@ -14,9 +14,9 @@ from tampl.files import claimed, replacing
 
 
 def content(store):
-    data = [store.trajectories(s, verify=True) for s in ("train", "valid")]
+    data = [store.dataset(s, verify=True) for s in ("train", "valid")]
     data.append(store.references(verify=True))
-    return [a for d in data for a in (d.microstates, d.macrostates, d.labels)]
+    return [a for d in data for a in (d.x, d.y, d.labels)]
 
 
 def same(one, other):
@@ -123,22 +123,22 @@ def test_several_runs_start_alike_and_the_first_is_the_only_run_of_before(
     more = plan.model_copy(update={"train_runs": 3, "valid_runs": 2, "shard_size": size})
     several = generate(Recorded(wanted=wanted), more, tmp_path / "o", workers=2, progress=False)
     for split, runs in (("train", 3), ("valid", 2)):
-        one, many = store.trajectories(split), several.trajectories(split, verify=True)
-        for field in ("microstates", "macrostates", "labels"):
+        one, many = store.dataset(split), several.dataset(split, verify=True)
+        for field in ("x", "y", "labels"):
             a, b = getattr(one, field), getattr(many, field)
             assert len(b) == runs * len(a)
             np.testing.assert_array_equal(b[::runs], a)
-        together = many.microstates.reshape(-1, runs, *many.microstates.shape[1:])
+        together = many.x.reshape(-1, runs, *many.x.shape[1:])
         assert (together[:, :, 0] == together[:, :1, 0]).all()
         assert not (together[:, 1, 1:] == together[:, 0, 1:]).all()
-    assert len(several.macrostates("train")) == 15
+    assert len(several.dataset("train")) == 15
 
 
 def test_a_seed_and_a_split_have_their_own_streams(system, plan, store, tmp_path):
     other = plan.model_copy(update={"seed": 4})
     assert not same(generate(system, other, tmp_path / "o", workers=1, progress=False), store)
-    train, valid = store.trajectories("train"), store.trajectories("valid")
-    assert not np.array_equal(train.microstates[:2], valid.microstates)
+    train, valid = store.dataset("train"), store.dataset("valid")
+    assert not np.array_equal(train.x[:2], valid.x)
 
 
 @pytest.mark.parametrize("gone", ["train-00001.h5", "valid-00000.h5", "test-00001.h5"])
@@ -246,7 +246,7 @@ def test_another_version_of_the_code_goes_on(system, plan, store):
     generate(system, plan, store.path, progress=False)
     again = Store.open(store.path)
     assert again.manifest.code_version == "0.0.1" and again.missing() == ()
-    again.trajectories("train", verify=True)
+    again.dataset("train", verify=True)
 
 
 def test_two_runs_do_not_write_the_same_store(system, plan, store):

@@ -22,8 +22,8 @@ def make(tmp_path, **counts):
 
 def test_no_two_alike_even_where_all_are_needed(tmp_path):
     store = make(tmp_path)
-    initial = [store.trajectories(split).microstates[:, 0] for split in ("train", "valid")]
-    everything = np.concatenate([*initial, store.references().microstates]).reshape(9, 9)
+    initial = [store.dataset(split).x[:, 0] for split in ("train", "valid")]
+    everything = np.concatenate([*initial, store.references().x]).reshape(9, 9)
     assert len(np.unique(everything, axis=0)) == 9
 
 

@@ -2,8 +2,7 @@ import math
 
 import pytest
 
-from tampl.evaluation import Score
-from tampl.evaluation import metrics as excess
+from tampl.evaluation import Score, excess
 
 FLOOR = Score(0.3, 0.01)
 

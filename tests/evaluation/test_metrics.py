@@ -142,7 +142,7 @@ def test_rmse_and_mmd_refuse_shapes_that_would_broadcast():
 
 MEMORY = """
 import resource, numpy as np
-from tampl.evaluate.metrics import marginal_mmd2
+from tampl.evaluation.metrics import marginal_mmd2
 ours = np.random.default_rng(0).normal(size=(200, 64, 100, 3))
 marginal_mmd2(ours[:2], ours[:2])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -5,10 +5,9 @@ import pytest
 
 from tampl.data import Normalization, write_miniature
 from tampl.errors import InputError
-from tampl.evaluation import metrics as floor
-from tampl.evaluation import score
-from tampl.evaluation.suite import evaluate_model, refuse_other_system, rollout_rmse
-from tampl.forecast import forecast
+from tampl.evaluation import evaluate, floor, score
+from tampl.evaluation.suite import refuse_other_system
+from tampl.methods.base import rollout_rmse
 from tampl.models import MacroModel, ModelSpec, Modules
 from tampl.seeding import ambient_seed
 from tampl.systems import SIRS
@@ -32,47 +31,47 @@ def model(request, store):
     )
     with ambient_seed(0):
         modules = Modules.build(spec, store.description)
-    statistics = Normalization.fit(store.trajectories("train").macrostates)
-    return MacroModel(store.description, normalization=statistics, modules=modules)
+    statistics = store.dataset("train").statistics
+    return MacroModel(store.description, statistics=statistics, modules=modules)
 
 
 def test_scores_are_those_of_the_parts(model, store):
-    train, test = store.macrostates("train"), store.references()
-    evaluation = evaluate_model(model, "ours", train=train, test=test, system=SYSTEM, seed=4)
+    train, test = store.dataset("train").y, store.references()
+    evaluation = evaluate(model, test, closures=SYSTEM.closures(), name="ours", seed=4)
     statistics = Normalization.fit(train)
-    members = test.macrostates.shape[1]
-    ours = forecast(model, test.microstates, horizon=4, members=members, seed=4)
+    members = test.y.shape[1]
+    ours = model.forecast(test.x, horizon=4, members=members, seed=4)
     samples = ours.samples if model.stochastic else ours.samples[:, 0]
-    pair = SYSTEM.closures()["pair"](test.microstates)
-    assert evaluation.scores["ours"] == score(samples, test.macrostates, statistics)
-    assert evaluation.scores["pair"] == score(pair, test.macrostates, statistics)
-    assert evaluation.scores["floor"] == floor(test.macrostates, statistics)
+    pair = SYSTEM.closures()["pair"](test.x)
+    assert evaluation.scores["ours"] == score(samples, test.y, statistics)
+    assert evaluation.scores["pair"] == score(pair, test.y, statistics)
+    assert evaluation.scores["floor"] == floor(test.y, statistics)
     assert (evaluation.scores["ours"].mmd is None) == (not model.stochastic)
 
 
 def test_mean_trajectory_ignores_the_microstate(model, store):
-    train, test = store.macrostates("train"), store.references()
-    evaluation = evaluate_model(model, "ours", train=train, test=test)
+    train, test = store.dataset("train").y, store.references()
+    evaluation = evaluate(model, test)
     assert "pair" not in evaluation.scores
     y = Normalization.fit(train).standardize
-    difference = y(train.mean(0))[1:] - y(test.macrostates.mean(1))[:, 1:]
+    difference = y(train.mean(0))[1:] - y(test.y.mean(1))[:, 1:]
     expected = np.sqrt((difference**2).mean())
     assert evaluation.scores["mean_trajectory"].rmse == pytest.approx(expected)
 
 
 def test_cases_are_of_the_test_split(model, store):
-    train, test = store.macrostates("train"), store.references()
-    cases = evaluate_model(model, "ours", train=train, test=test, system=SYSTEM).cases
+    test = store.references()
+    cases = evaluate(model, test, closures=SYSTEM.closures(), name="ours").cases
     for case in cases.cases:
-        np.testing.assert_array_equal(case.microstate, test.microstates[case.index])
+        np.testing.assert_array_equal(case.microstate, test.x[case.index])
         assert list(case.predictions) == ["ours", "mean_field", "pair"]
 
 
 def test_validation_error_is_against_single_trajectories(model, store):
-    valid = store.trajectories("valid")
+    valid = store.dataset("valid")
     y = model.normalization.standardize
-    predicted = forecast(model, valid.microstates[:, 0], horizon=4, members=3).mean
-    expected = np.sqrt(((y(predicted) - y(valid.macrostates))[:, 1:] ** 2).mean())
+    predicted = model.forecast(valid.x[:, 0], horizon=4, members=3).mean
+    expected = np.sqrt(((y(predicted) - y(valid.y))[:, 1:] ** 2).mean())
     assert rollout_rmse(model, valid, members=3) == pytest.approx(expected)
 
 
@@ -90,6 +89,6 @@ def test_other_lengths_are_welcome(model, tmp_path):
     longer = SYSTEM.model_copy(update={"frames": 9})
     refuse_other_system(SYSTEM.description, longer.description, whose="the model")
     store = write_miniature(longer, tmp_path / "store")
-    train, test = store.macrostates("train"), store.references()
-    evaluation = evaluate_model(model, "ours", train=train, test=test, system=longer)
+    test = store.references()
+    evaluation = evaluate(model, test, closures=longer.closures())
     assert evaluation.cases.times[-1] == pytest.approx(8 * longer.interval)

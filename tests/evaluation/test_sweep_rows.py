@@ -1,9 +1,9 @@
 import json
 
 import pytest
+from tampl.evaluation.sweeps import FailedValue, Sweep, SweptRun, sweep_rows
 
 from tampl.evaluation import Score
-from tampl.evaluation.sweeps import FailedValue, Sweep, SweptRun, sweep_rows
 from tampl.files import strict_json
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from tampl.data import Normalization, Trajectories
+from tampl.data import Dataset
 from tampl.description import Description, Observable
 from tampl.methods import Tampl
 from tampl.methods.tampl import representation_loss
@@ -34,9 +34,9 @@ def minimal():
 def frames(minimal):
     generator = np.random.default_rng(0)
     microstates = generator.normal(size=(6, 5, minimal.N))
-    trajectories = Trajectories(microstates, microstates[..., :1] ** 2, np.array(["a"] * 6))
-    statistics = Normalization.fit(trajectories.macrostates)
-    return Frames.load(trajectories, Vector(size=minimal.N), statistics, dtype=torch.float64)
+    kind = Vector(size=minimal.N)
+    data = Dataset(microstates, microstates[..., :1] ** 2, microstate=kind)
+    return Frames.load(data, data.statistics, dtype=torch.float64)
 
 
 @pytest.fixture

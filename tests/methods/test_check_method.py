@@ -11,7 +11,7 @@ from tampl.training import Losses
 
 @pytest.mark.parametrize("method", [*METHODS.values(), LiteralTampl()])
 def test_every_method_meets_it(method, bench, spec):
-    check_method(method, spec, bench.store)
+    check_method(method, spec, bench.data)
 
 
 class Drawing(Tampl):
@@ -45,9 +45,9 @@ class Reaching(Tampl):
 
 def test_a_loss_that_draws_is_seen(bench, spec):
     with pytest.raises(AssertionError, match="draws nothing itself"):
-        check_method(Drawing(), spec, bench.store)
+        check_method(Drawing(), spec, bench.data)
 
 
 def test_a_stage_that_moves_another_module_is_seen(bench, spec):
     with pytest.raises(AssertionError, match="stage `representation` does not move `transition"):
-        check_method(Reaching(), spec, bench.store)
+        check_method(Reaching(), spec, bench.data)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tampl.methods import METHODS, Jld, Vic
+from tampl.methods import METHODS, Jld, JldVic, Vic
 from tampl.training.stages import Batch
 
 
@@ -32,7 +32,7 @@ def test_gradient_passes_through_both_ends_and_reaches_everything(bench):
 
 
 def test_total_is_the_weighted_sum(bench):
-    method = Jld(lambda_cur=2.0, lambda_tr=0.5, penalty=Vic(variance=3.0))
+    method = JldVic(lambda_cur=2.0, lambda_tr=0.5, penalty=Vic(variance=3.0))
     losses, _ = gradients(bench, method, detach=False)
     parts = losses.parts
     expected = 2.0 * parts["cur"] + 0.5 * parts["tr"] + parts["penalty"]
@@ -40,7 +40,7 @@ def test_total_is_the_weighted_sum(bench):
 
 
 def test_the_paper_weights_the_transition_fully():
-    assert METHODS["jld"] == Jld(lambda_cur=1.0, lambda_tr=1.0, penalty=None)
+    assert METHODS["jld"] == Jld(lambda_cur=1.0, lambda_tr=1.0)
 
 
 def test_joint_training_shrinks_the_latent_scale_and_a_penalty_keeps_it(bench):

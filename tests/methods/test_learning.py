@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from tampl.data import Normalization, Trajectories
+from tampl.data import Dataset
 from tampl.description import Description, Observable
-from tampl.forecast import forecast
 from tampl.methods import Tampl
 from tampl.microstates import Vector
 from tampl.models import MacroModel, ModelSpec
@@ -52,21 +51,22 @@ def simulate(runs, generator):
         c[:, t] = DECAY * np.exp(1j * ANGLE) * c[:, t - 1] + SIGMA * normal(runs)
     idle = generator.normal(size=(runs, FRAMES, SIZE - 2))
     x = np.concatenate([c.real[..., None], c.imag[..., None], idle], axis=-1)
-    return Trajectories(x, c.real[..., None].copy(), np.array(["rotation"] * runs))
+    y, labels = c.real[..., None].copy(), np.array(["rotation"] * runs)
+    return Dataset.described(DESCRIPTION, x, y, labels)
 
 
 @pytest.fixture(scope="module")
 def model():
     data = simulate(150, np.random.default_rng(0))
-    statistics = Normalization.fit(data.macrostates)
-    frames = Frames.load(data, DESCRIPTION.microstate, statistics)
+    statistics = data.statistics
+    frames = Frames.load(data, statistics)
     method = Tampl()
     with ambient_seed(0):
         modules = method.modules(SPEC, DESCRIPTION)
     trainer = Trainer(method.turns(TRAINING), modules, frames=frames, training=TRAINING)
     records = [trainer.run_epoch() for _ in range(TRAINING.epochs)]
     assert records[-1].latent.std_min > 0.1, "the latent scale collapsed"
-    return MacroModel(DESCRIPTION, normalization=statistics, modules=trainer.averaged())
+    return MacroModel(DESCRIPTION, statistics=statistics, modules=trainer.averaged())
 
 
 @pytest.mark.slow
@@ -74,7 +74,7 @@ def test_mean_and_spread_are_those_of_the_closed_form(model):
     starts = np.exp(1j * np.linspace(0, 2 * np.pi, 8, endpoint=False)) * 1.5
     x = np.zeros((8, SIZE))
     x[:, 0], x[:, 1] = starts.real, starts.imag
-    ahead = forecast(model, x, horizon=FRAMES - 1, members=200, progress=False)
+    ahead = model.forecast(x, horizon=FRAMES - 1, members=200, progress=False)
     t = np.arange(FRAMES)
     mean = (starts[:, None] * (DECAY * np.exp(1j * ANGLE)) ** t).real
     std = SIGMA * np.sqrt((1 - DECAY ** (2 * t)) / (1 - DECAY**2))
@@ -89,7 +89,7 @@ def test_the_hidden_coordinate_is_in_the_latent_state(model):
     """q alone does not tell where the rotation goes: (0, p) and (0, -p) must part."""
     x = np.zeros((2, SIZE))
     x[:, 1] = 1.5, -1.5
-    ahead = forecast(model, x, horizon=5, members=100, progress=False).mean[:, 5, 0]
+    ahead = model.forecast(x, horizon=5, members=100, progress=False).mean[:, 5, 0]
     expected = 1.5 * DECAY**5 * np.sin(5 * ANGLE)
     assert ahead == pytest.approx([-expected, expected], abs=0.3)
 

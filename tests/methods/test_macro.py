@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from tampl.forecast import forecast
 from tampl.methods import MacroOnly, NextMacro
 from tampl.training.stages import Batch
 
@@ -21,11 +20,11 @@ def test_macro_only_is_the_flow_loss_on_macrostates(bench):
 
 def test_macro_only_cannot_tell_microstates_of_one_macrostate_apart(bench):
     model = bench.model(bench.modules(MacroOnly()))
-    microstates = bench.store.references().microstates
-    y = np.repeat(bench.normalization.mean[None], len(microstates), axis=0)
+    microstates = bench.store.references().x
+    y = np.repeat(bench.statistics.y.mean[None], len(microstates), axis=0)
     settings = {"horizon": 2, "members": 3, "progress": False}
-    first = forecast(model, microstates[:1], macrostates=y[:1], **settings).samples
-    other = forecast(model, microstates[-1:], macrostates=y[:1], **settings).samples
+    first = model.forecast(microstates[:1], y0=y[:1], **settings).samples
+    other = model.forecast(microstates[-1:], y0=y[:1], **settings).samples
     np.testing.assert_array_equal(first, other)
     np.testing.assert_allclose(first[0, :, 0], y[:1].repeat(3, axis=0), rtol=1e-12)
 
@@ -91,6 +90,6 @@ def test_next_macro_has_the_recipe_s_widths_without_noise(bench, spec):
 
 def test_forecast_refuses_a_start_without_macrostates(bench):
     model = bench.model(bench.modules(MacroOnly()))
-    microstates = bench.store.references().microstates
-    with pytest.raises(ValueError, match="`macrostates` has shape"):
-        forecast(model, microstates, horizon=1, progress=False)
+    microstates = bench.store.references().x
+    with pytest.raises(ValueError, match="`y0` has shape"):
+        model.forecast(microstates, horizon=1, progress=False)

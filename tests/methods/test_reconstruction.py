@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tampl.errors import InputError
-from tampl.methods import METHODS, Jld, Recon, TwoStageRecon
+from tampl.methods import METHODS, Jld, JldRecon, Recon, TwoStageRecon
 
 
 def state(trainer, name):
@@ -37,7 +37,7 @@ def test_reconstruction_learns_the_states_of_the_sites(bench):
 
 
 def test_joint_loss_adds_the_weighted_reconstruction(bench):
-    plain, full = Jld(), Jld(penalty=Recon(weight=2.5))
+    plain, full = Jld(), JldRecon(penalty=Recon(weight=2.5))
     modules = bench.modules(full)
     (stage,) = full.turns(bench.training())[0].stages
     assert stage.moves == ("encoder", "readout", "transition", "decoder")

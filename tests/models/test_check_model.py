@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from tampl.data import Statistics
 from tampl.models import MacroModel, Modules, check_model
 
 
@@ -16,7 +17,7 @@ def broken(model, **changes):
     parts = {"encoder": model.encoder, "transition": model.transition, "readout": model.readout}
     modules = Modules(model.spec, **(parts | changes))
     description, statistics = model.description, model.normalization
-    return MacroModel(description, normalization=statistics, modules=modules)
+    return MacroModel(description, statistics=Statistics(statistics), modules=modules)
 
 
 class BatchMean(nn.Module):

@@ -12,23 +12,23 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from tampl.errors import InputError
-from tampl.forecast import forecast
-from tampl.models import load_model, save_model
-from tampl.models.checkpoint import FORMAT, load_tensors, save_tensors
+from tampl.models import load_model
+from tampl.models.checkpoint import load_tensors, save_tensors
+from tampl.models.model import FORMAT
 
 LOAD = """
 import sys
 from pathlib import Path
 from tampl.models import load_model
 load_model(Path(sys.argv[1]))
-print([name for name in sys.modules if name.startswith(("tampl.methods", "tampl.evaluate"))])
+print([name for name in sys.modules if name.startswith(("tampl.methods", "tampl.evaluation"))])
 """
 
 
 @pytest.fixture
 def saved(macro_model, tmp_path):
     path = tmp_path / "model.safetensors"
-    save_model(macro_model, path)
+    macro_model.save(path)
     return path
 
 
@@ -51,7 +51,7 @@ def refuses(path, words):
 def test_a_round_trip_is_bit_for_bit(make_model, lattices, tmp_path, kind, precision, device):
     model = make_model(kind, dtype=precision)
     path = tmp_path / "model.safetensors"
-    save_model(model, path)
+    model.save(path)
     loaded = load_model(path, device=device)
     assert not loaded.training
     assert (loaded.spec, loaded.description) == (model.spec, model.description)
@@ -61,13 +61,13 @@ def test_a_round_trip_is_bit_for_bit(make_model, lattices, tmp_path, kind, preci
         assert tensor.dtype == after[name].dtype and torch.equal(tensor, after[name])
     assert next(loaded.encoder.parameters()).dtype == precision
     assert loaded.y_mean.dtype == torch.float64
-    run = lambda model: forecast(model, lattices, horizon=3, members=4, seed=1, progress=False)
+    run = lambda model: model.forecast(lattices, horizon=3, members=4, seed=1, progress=False)
     assert run(model).samples.tobytes() == run(loaded).samples.tobytes()
 
 
 def test_saving_twice_gives_the_same_bytes(macro_model, saved, tmp_path):
     again = tmp_path / "again.safetensors"
-    save_model(load_model(saved), again)
+    load_model(saved).save(again)
     assert again.read_bytes() == saved.read_bytes()
 
 
@@ -167,5 +167,5 @@ def test_an_interrupted_save_leaves_the_old_model(macro_model, saved, monkeypatc
 
     monkeypatch.setattr("os.replace", fail)
     with pytest.raises(KeyboardInterrupt):
-        save_model(macro_model, saved)
+        macro_model.save(saved)
     assert saved.read_bytes() == before and list(saved.parent.iterdir()) == [saved]

@@ -7,7 +7,7 @@ import torch
 from image_walk import ImageWalk
 from pydantic import TypeAdapter, ValidationError
 
-from tampl.data import Normalization, write_miniature
+from tampl.data import write_miniature
 from tampl.errors import InputError
 from tampl.methods import METHODS, check_method
 from tampl.microstates import Chain, Image, Lattice
@@ -133,22 +133,21 @@ def test_the_best_that_a_decoder_can_do_is_the_intensity_itself():
 
 @pytest.mark.parametrize("name", ["tampl", "jld-recon", "two-stage-recon", "vamp"])
 def test_methods_train_on_pictures(store, name):
-    check_method(METHODS[name], ModelSpec.model_validate(SPEC), store)
+    check_method(METHODS[name], ModelSpec.model_validate(SPEC), store.dataset("train"))
 
 
 def test_a_model_of_pictures_meets_the_contract(store):
     with ambient_seed(0, "weights"):
         modules = Modules.build(ModelSpec.model_validate(SPEC), store.description)
-    statistics = Normalization.fit(store.macrostates("train"))
-    model = MacroModel(store.description, normalization=statistics, modules=modules).eval()
-    check_model(model, store.references().microstates)
+    statistics = store.dataset("train").statistics
+    model = MacroModel(store.description, statistics=statistics, modules=modules).eval()
+    check_model(model, store.references().x)
 
 
 def test_cached_latents_are_those_of_the_encoder_in_training(store):
     """Both ends of a pair are encoded by one function, whichever mode the encoder is in."""
-    trajectories = store.trajectories("train")
-    statistics = Normalization.fit(trajectories.macrostates)
-    frames = Frames.load(trajectories, store.description.microstate, statistics)
+    trajectories = store.dataset("train")
+    frames = Frames.load(trajectories, trajectories.statistics)
     method, training = METHODS["tampl"], TrainingSpec(epochs=2, batch_size=4)
     with ambient_seed(0, "weights"):
         modules = method.modules(ModelSpec.model_validate(SPEC), store.description)

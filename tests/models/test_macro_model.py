@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from tampl.data import Normalization
+from tampl.data import Normalization, Statistics
 from tampl.models import MacroModel, Modules
 from tampl.seeding import torch_generator
 
@@ -94,7 +94,7 @@ def test_statistics_are_a_copy_in_double_precision(macro_model, small_sirs):
     mean.flags.writeable = std.flags.writeable = False
     model = MacroModel(
         small_sirs.description,
-        normalization=Normalization(mean, std),
+        statistics=Statistics(Normalization(mean, std)),
         modules=Modules.build(macro_model.spec, small_sirs.description),
     )
     assert model.y_mean.dtype == model.y_std.dtype == torch.float64
@@ -108,7 +108,7 @@ def test_modules_take_others_that_no_model_keeps(macro_model, small_sirs):
     assert modules.get_submodule("decoder").in_features == 2
     model = MacroModel(
         small_sirs.description,
-        normalization=macro_model.normalization,
+        statistics=Statistics(macro_model.normalization),
         modules=modules,
     )
     assert {name.split(".")[0] for name, _ in model.named_parameters()} == {
@@ -122,5 +122,5 @@ def test_statistics_live_where_the_weights_are(make_model):
     parts = {"encoder": model.encoder, "transition": model.transition, "readout": model.readout}
     modules = Modules(model.spec, **parts).to("meta")
     statistics = model.normalization
-    moved = MacroModel(model.description, normalization=statistics, modules=modules)
+    moved = MacroModel(model.description, statistics=Statistics(statistics), modules=modules)
     assert {tensor.device.type for tensor in moved.state_dict().values()} == {"meta"}

@@ -6,7 +6,7 @@ import torch
 from particle_walk import ParticleWalk
 from pydantic import TypeAdapter, ValidationError
 
-from tampl.data import Normalization, write_miniature
+from tampl.data import write_miniature
 from tampl.errors import InputError
 from tampl.methods import METHODS, check_method
 from tampl.microstates import Lattice, Particles
@@ -70,24 +70,24 @@ def test_a_specification_survives_json():
 
 @pytest.mark.parametrize("name", ["tampl", "jld-recon", "two-stage-recon"])
 def test_methods_train_on_sets(store, name):
-    check_method(METHODS[name], ModelSpec.model_validate(SPEC), store)
+    check_method(METHODS[name], ModelSpec.model_validate(SPEC), store.dataset("train"))
 
 
 @pytest.fixture
 def model(store):
     with ambient_seed(0, "weights"):
         modules = Modules.build(ModelSpec.model_validate(SPEC), store.description)
-    statistics = Normalization.fit(store.macrostates("train"))
-    return MacroModel(store.description, normalization=statistics, modules=modules).eval()
+    statistics = store.dataset("train").statistics
+    return MacroModel(store.description, statistics=statistics, modules=modules).eval()
 
 
 def test_a_model_of_sets_meets_the_contract(model, store):
-    check_model(model, store.references().microstates)
+    check_model(model, store.references().x)
 
 
 def test_sets_of_any_size_are_encoded(model, store):
     """More rows without particles, and the same set twice, are nothing new to a mean."""
-    x = store.references().microstates[:2]
+    x = store.references().x[:2]
     z = model.encode(torch.from_numpy(x))
     for other in (np.pad(x, ((0, 0), (3, 1), (0, 0))), np.concatenate([x, x], axis=1)):
         torch.testing.assert_close(model.encode(torch.from_numpy(other)), z)

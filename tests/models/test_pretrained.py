@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from tampl.data import Normalization
+from tampl.data import Normalization, Statistics
 from tampl.errors import InputError
 from tampl.microstates import Image
-from tampl.models import MacroModel, ModelSpec, Modules, load_model, save_model
-from tampl.models import encoders as pretrained
+from tampl.models import MacroModel, ModelSpec, Modules, load_model, pretrained
 from tampl.models.encoders import ResNetEncoderSpec
 from tampl.nn import ResNet
 from tampl.seeding import ambient_seed
@@ -96,8 +95,10 @@ def test_a_saved_model_needs_no_published_weights(file, tmp_path):
     system = Polymer(beads=6, interval=0.05, frames=2, height=8, width=8, regimes=False)
     modules = Modules.build(spec, system.description)
     statistics = Normalization(np.zeros(1), np.ones(1))
-    model = MacroModel(system.description, normalization=statistics, modules=modules).eval()
-    save_model(model, tmp_path / "model.safetensors")
+    model = MacroModel(
+        system.description, statistics=Statistics(statistics), modules=modules
+    ).eval()
+    model.save(tmp_path / "model.safetensors")
     file.unlink()
     again = load_model(tmp_path / "model.safetensors")
     assert again.spec == spec

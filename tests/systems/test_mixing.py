@@ -142,7 +142,7 @@ def test_a_store_of_several_runs_is_content(tmp_path):
     store = generate(system, plan, tmp_path / "store", workers=2, progress=False)
     report = check_store(store.path, system, progress=False)
     assert report.ok and report.notes == () and report.trajectories == 18
-    labels = store.trajectories("train").labels
+    labels = store.dataset("train").labels
     assert labels.tolist() == [family for family in FAMILIES for _ in range(2)]
 
 

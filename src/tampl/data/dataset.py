@@ -1,24 +1,40 @@
-"""Standardized macrostates: zero mean and unit variance in every feature.
+"""Data sets in memory: trajectories of microstates and macrostates, and what they are of.
 
-The mean and the (population) standard deviation run over all trajectories and times of the
-training split: y = mean + std * (standardized y), feature by feature.
+    data = Dataset(x, y, interval=0.5, observables=["S", "I", "R"])
+    train, valid, test = data.split(0.8, 0.1, 0.1, seed=0)
+
+x has shape (n, F, *shape) and y has shape (n, F, m), for n trajectories of F frames. Statistics
+are those of the training set: y = mean + std * (standardised y), feature by feature, with the mean
+and the (population) standard deviation over all trajectories and times.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..description import Description, Observable
 from ..errors import InputError
+from ..microstates import AnyMicrostate, Image, Lattice, Vector
+from ..progress import say
+from ..seeding import numpy_generator
 
-__all__ = ["Normalization"]
+__all__ = ["Dataset", "Normalization", "References", "Statistics"]
+
+_LATTICE_STATES = 16
+"""Integers on a grid with more distinct values than this are not taken for states of sites."""
+
+_OWN = "own data"
+"""The name of the system that arrays without a simulator are of."""
 
 
 @dataclass(frozen=True, eq=False)
 class Normalization:
-    """Mean and standard deviation of each macroscopic feature, both of shape (m,)."""
+    """Mean and standard deviation of each feature, both of shape (m,)."""
 
     mean: NDArray[np.float64]
     std: NDArray[np.float64]
@@ -38,7 +54,7 @@ class Normalization:
     def fit(
         cls, macrostates: NDArray[Any], *, names: Sequence[str] | None = None
     ) -> "Normalization":
-        """Takes the statistics of the training split.
+        """Takes the statistics of the macrostates of a training set.
 
         Arguments:
             macrostates: Macrostates (..., m).
@@ -51,12 +67,25 @@ class Normalization:
         y = np.asarray(macrostates, dtype=np.float64)
         y = y.reshape(-1, y.shape[-1])
         if not len(y):
-            raise InputError("`macrostates` is empty: give the macrostates of the training split")
+            raise InputError("`macrostates` is empty: give the macrostates of the training set")
         _refuse_unusable(y, names or [str(feature) for feature in range(y.shape[1])])
         return cls(y.mean(axis=0), y.std(axis=0))
 
+    @classmethod
+    def fit_inputs(cls, x: NDArray[Any]) -> "Normalization":
+        """Takes the statistics of vectors (..., size); a constant component has a std of 1.
+
+        Example:
+            >>> Normalization.fit_inputs(np.array([[0.0, 7.0], [2.0, 7.0]])).std
+            array([1., 1.])
+        """
+        vectors = x.reshape(-1, x.shape[-1])
+        # Compared by range, because rounding gives a constant a std that is not exactly zero.
+        constant = vectors.min(axis=0) == vectors.max(axis=0)
+        return cls(vectors.mean(axis=0), np.where(constant, 1.0, vectors.std(axis=0)))
+
     def standardize(self, y: ArrayLike) -> NDArray[np.float64]:
-        """Macrostates (..., m) to mean 0 and variance 1."""
+        """Features (..., m) to mean 0 and variance 1."""
         return (np.asarray(y) - self.mean) / self.std
 
 
@@ -67,9 +96,272 @@ def _refuse_unusable(y: NDArray[np.float64], names: Sequence[str]) -> None:
                 f"feature `{name}` of the macrostates holds NaN or infinity: "
                 "find out where with `tampl check`"
             )
-        # Compared by range, because rounding gives a constant a std that is not exactly zero.
         if feature.min() == feature.max():
             raise InputError(
                 f"feature `{name}` of the macrostates is {feature[0]:g} everywhere, and "
                 "standardizing needs a nonzero std: leave it out, or use data in which it varies"
             )
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What a model keeps of the data set it was trained on.
+
+    Attributes:
+        y: Mean and standard deviation of the macrostates.
+        x: The same of the microstates, where their kind is standardised; None elsewhere.
+        mean_trajectory: The mean over trajectories, (F, m): the forecast that ignores the
+            microstate. None where it is not known.
+    """
+
+    y: Normalization
+    x: Normalization | None = None
+    mean_trajectory: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class References:
+    """Initial microstates and the macrostates of N trajectories from each of them.
+
+    Attributes:
+        x: Initial microstates in stored form, (G, *shape).
+        y: Macrostates, (G, N, F, m).
+        labels: The family of each initial microstate, (G,).
+        description: What the data are of.
+    """
+
+    x: NDArray[Any]
+    y: NDArray[np.float64]
+    labels: NDArray[np.str_]
+    description: Description
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+class Dataset:
+    """Trajectories of microstates with their macrostates.
+
+    Arguments:
+        x: Microstates, (n, F, *shape).
+        y: Macrostates, (n, F, m), or (n, F) for a single observable.
+        interval: Time between two frames.
+        observables: Names of the m observables, or `Observable` records with symbols and units.
+        microstate: The kind of microstate, such as `tampl.Particles(...)`. By default it is
+            recognised: integers (or booleans) on a grid with at most 16 distinct values are a
+            lattice, other bytes on a grid are pictures, numbers along one axis are vectors.
+        labels: The family that each trajectory belongs to, (n,); only tables and figures use it.
+
+    Attributes:
+        x: The microstates in stored form.
+        y: The macrostates, float64.
+        labels: The families, empty strings by default.
+        description: Kind of microstate, observables and times.
+
+    Example:
+        >>> walk = np.random.default_rng(0).normal(size=(10, 6, 3)).cumsum(axis=1)
+        >>> data = Dataset(walk, walk[..., 0], interval=0.5, microstate=Vector(size=3))
+        >>> len(data), data.y.shape
+        (10, (10, 6, 1))
+    """
+
+    x: NDArray[Any]
+    y: NDArray[np.float64]
+    labels: NDArray[np.str_]
+    description: Description
+
+    def __init__(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        interval: float = 1.0,
+        observables: Sequence[str | Observable] | None = None,
+        microstate: AnyMicrostate | None = None,
+        labels: Sequence[str] | None = None,
+    ) -> None:
+        states, macrostates = np.asarray(x), _check_macrostates(np.asarray(y))
+        if states.ndim < 3 or states.shape[:2] != macrostates.shape[:2]:
+            raise InputError(
+                f"`x` has shape {states.shape} and `y` has shape {macrostates.shape}; needed are "
+                "(trajectories, frames, ...) and (trajectories, frames, observables) that agree "
+                "in their first two axes"
+            )
+        if microstate is None:
+            microstate = _recognise(states)
+            say(f"microstates: {microstate.in_words}, recognised; `microstate` says otherwise")
+        if not (np.isfinite(interval) and interval > 0):
+            raise InputError(f"`interval` is {interval}; it must be a positive number")
+        self.x = microstate.check(states, "`x`")
+        self.y = macrostates
+        self.labels = _check_labels(labels, len(states))
+        self.description = Description(
+            system=_OWN,
+            parameters={},
+            microstate=microstate,
+            observables=_name_observables(observables, macrostates.shape[2]),
+            interval=float(interval),
+            frames=macrostates.shape[1],
+        )
+
+    @classmethod
+    def described(
+        cls,
+        description: Description,
+        x: NDArray[Any],
+        y: NDArray[np.float64],
+        labels: NDArray[np.str_],
+    ) -> "Dataset":
+        """A data set of arrays that are in stored form and were checked before."""
+        made = cls.__new__(cls)
+        made.x, made.y, made.labels, made.description = x, y, labels, description
+        return made
+
+    def __len__(self) -> int:
+        """The number of trajectories."""
+        return len(self.y)
+
+    def __repr__(self) -> str:
+        symbols = ", ".join(o.symbol for o in self.description.observables)
+        return (
+            f"Dataset({len(self)} trajectories of {self.y.shape[1]} frames, microstates: "
+            f"{self.description.microstate.in_words}; observables: {symbols})"
+        )
+
+    def select(self, index: NDArray[Any]) -> "Dataset":
+        """The trajectories at some places, in that order."""
+        arrays = (self.x[index], self.y[index], self.labels[index])
+        return Dataset.described(self.description, *arrays)
+
+    def split(self, *fractions: float, seed: int = 0) -> tuple["Dataset", ...]:
+        """Cuts the data set at random into parts, such as training, validation and test sets.
+
+        Trajectories that share their initial microstate stay together, so that no initial
+        microstate is in two parts.
+
+        Arguments:
+            fractions: The size of each part as a fraction of the initial microstates; their sum
+                is at most one.
+            seed: Governs the random order.
+
+        Example:
+            >>> data = Dataset(np.eye(10)[:, None].repeat(2, axis=1), np.arange(20).reshape(10, 2))
+            >>> [len(part) for part in data.split(0.8, 0.2, seed=1)]
+            [8, 2]
+        """
+        if not fractions or min(fractions) <= 0 or sum(fractions) > 1 + 1e-9:
+            raise InputError(
+                f"`fractions` is {fractions}; give positive numbers whose sum is at most 1"
+            )
+        groups = self._groups()
+        order = numpy_generator(seed, "split").permutation(len(groups))
+        cuts = np.rint(len(groups) * np.cumsum([0.0, *fractions])).astype(int)
+        parts = [order[first:last] for first, last in pairwise(cuts)]
+        for fraction, part in zip(fractions, parts, strict=True):
+            if not len(part):
+                raise InputError(
+                    f"a fraction of {fraction:g} of {len(groups)} initial microstates is less "
+                    "than one; give a larger fraction or more trajectories"
+                )
+        return tuple(
+            self.select(np.concatenate([groups[place] for place in sorted(part)]))
+            for part in parts
+        )
+
+    @property
+    def references(self) -> References:
+        """Initial microstates with the macrostates of all trajectories from each.
+
+        Where every initial microstate has two trajectories or more, there are as many for each as
+        the one with the fewest has. Otherwise each trajectory stands for itself.
+        """
+        groups = self._groups()
+        members = min(len(group) for group in groups)
+        if members == 1:
+            groups = [np.array([place]) for place in range(len(self))]
+        first = np.array([group[0] for group in groups])
+        y = np.stack([self.y[group[:members]] for group in groups])
+        return References(self.x[first, 0], y, self.labels[first], self.description)
+
+    @property
+    def statistics(self) -> Statistics:
+        """What a model keeps of its training set; refuses an observable that never varies."""
+        names = [observable.name for observable in self.description.observables]
+        standardised = self.description.microstate.standardised
+        return Statistics(
+            y=Normalization.fit(self.y, names=names),
+            x=Normalization.fit_inputs(self.x) if standardised else None,
+            mean_trajectory=self.y.mean(axis=0),
+        )
+
+    def _groups(self) -> list[NDArray[np.int64]]:
+        """Places of the trajectories that share an initial microstate, first of all first."""
+        places: dict[bytes, list[int]] = {}
+        for place, initial in enumerate(self.x[:, 0]):
+            digest = hashlib.sha256(np.ascontiguousarray(initial).tobytes()).digest()
+            places.setdefault(digest, []).append(place)
+        return [np.array(group) for group in places.values()]
+
+
+def _check_macrostates(y: NDArray[Any]) -> NDArray[np.float64]:
+    if y.dtype.kind not in "biuf":
+        raise InputError(f"`y` holds {y.dtype}; it must hold real numbers")
+    y = y[..., None] if y.ndim == 2 else y
+    if y.ndim != 3 or 0 in y.shape or y.shape[1] < 2:
+        raise InputError(
+            f"`y` has shape {y.shape}; it must be (trajectories, frames, observables) with one "
+            "trajectory and two frames at least"
+        )
+    y = y.astype(np.float64)
+    if not np.isfinite(y).all():
+        run, frame, feature = np.argwhere(~np.isfinite(y))[0]
+        raise InputError(
+            f"`y` holds {y[run, frame, feature]} in trajectory {run}, frame {frame}, observable "
+            f"{feature}; leave such trajectories out"
+        )
+    return y
+
+
+def _check_labels(labels: Sequence[str] | None, count: int) -> NDArray[np.str_]:
+    if labels is None:
+        return np.full(count, "", dtype=np.str_)
+    if len(labels) != count:
+        raise InputError(f"`labels` has {len(labels)} entries for {count} trajectories")
+    return np.array([str(label) for label in labels], dtype=np.str_)
+
+
+def _name_observables(
+    observables: Sequence[str | Observable] | None, count: int
+) -> tuple[Observable, ...]:
+    given = [f"y{j + 1}" for j in range(count)] if observables is None else list(observables)
+    if len(given) != count:
+        raise InputError(f"`observables` has {len(given)} entries; `y` has {count} observables")
+    named = [Observable(name=o, symbol=o) if isinstance(o, str) else o for o in given]
+    symbols = [observable.symbol for observable in named]
+    if len(set(symbols)) < count:
+        raise InputError(f"`observables` is {symbols}; give each a symbol that no other has")
+    return tuple(named)
+
+
+def _recognise(x: NDArray[Any]) -> AnyMicrostate:
+    """The kind of microstate that an array (n, F, *shape) holds."""
+    shape, kind = x.shape[2:], x.dtype.kind
+    if len(shape) == 1 and kind in "biuf":
+        return Vector(size=shape[0])
+    if len(shape) == 2 and kind in "biu":
+        height, width = shape
+        values = np.unique(x)
+        if values[0] < 0:
+            raise InputError(
+                f"`x` holds the site {values[0]}; number the states of a lattice from 0, as in "
+                f"`x - ({values[0]})`, or give `microstate`"
+            )
+        if len(values) <= _LATTICE_STATES and values[-1] <= np.iinfo(np.uint8).max:
+            return Lattice(height=height, width=width, states=max(2, int(values[-1]) + 1))
+        if x.dtype == np.uint8:
+            return Image(height=height, width=width)
+    raise InputError(
+        f"`x` holds {x.dtype} of shape {shape} in every frame, which no kind of microstate is "
+        "recognised from: flatten it into vectors by `x.reshape(*x.shape[:2], -1)`, or give "
+        "`microstate`"
+    )

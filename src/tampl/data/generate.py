@@ -1,25 +1,19 @@
-"""Initial microstates, no two alike in the whole store.
-
-A family of initial patterns may be small (a disk has only so many places on a lattice), and the
-same microstate in two splits would be a leak. So a draw that repeats an earlier one is made again,
-in the order of splits and indices. The streams are
-
-    (seed, system, split, i, "initial"), then (seed, system, split, i, "initial", 1), ...
-
-From a system and a plan to a store, in parallel and again from where it stopped.
+"""From a system and a plan to a store, in parallel and again from where it stopped.
 
 Streams are addressed by the system's name, the split and the index of the initial microstate, so
 that the bytes depend neither on the number of workers nor on how the splits are cut into shards:
 
-    initial microstate i   (seed, system, split, i, "initial"), see `initial.py`
-    its trajectory         (seed, system, split, i, "run"), of further ones (..., "run", k)
-    its reference run k    (seed, system, split, i, "member", k)
+    initial microstate i       (seed, system, split, i, "initial"), then (..., "initial", 1), ...
+    its trajectory             (seed, system, split, i, "run"), of further ones (..., "run", k)
+    its reference trajectory k (seed, system, split, i, "member", k)
+
+No two initial microstates of a store are alike. A family of initial patterns may be small (a disk
+has only so many places on a lattice), and the same microstate in two splits would be a leak, so a
+draw that repeats an earlier one is made again, in the order of splits and indices.
 
 One shard per worker is in memory, 32 MB unless the plan says otherwise. A device that wants many
 trajectories at once (`System.batch`) gets as many shards in one call as come near to that, and
 three such calls are in memory: one on the device, one being observed, one being written.
-
-A store small enough for a test, in the real format.
 """
 
 import hashlib

@@ -1,8 +1,8 @@
 """A store: a folder with `manifest.json` and the shards it names.
 
     store = Store.open("runs/sirs")
-    train = store.trajectories("train")      # microstates, macrostates, labels
-    test = store.references("test")          # initial microstates, macrostates of N runs from each
+    train = store.dataset("train")       # trajectories of microstates and macrostates
+    test = store.references("test")      # initial microstates, macrostates of N trajectories each
 
 Splits are by trajectory. Opening reads the manifest only; reading fills one array, shard by shard.
 """
@@ -19,41 +19,19 @@ from pydantic import ValidationError
 from ..description import Description
 from ..errors import InputError
 from ..files import read_json, replacing
+from .dataset import Dataset, References
 from .manifest import FORMAT, FORMAT_VERSION, Manifest, Shard
 from .shards import Arrays, empty_arrays, read_macrostates, read_shard
 
 __all__ = [
     "MANIFEST",
-    "References",
     "Store",
-    "Trajectories",
     "read_manifest",
     "read_shard",
     "write_manifest",
 ]
 
 MANIFEST = "manifest.json"
-
-
-@dataclass(frozen=True, eq=False)
-class Trajectories:
-    """Stored trajectories: microstates (n, F, *shape), macrostates (n, F, m) and labels (n,).
-
-    Several runs from one initial microstate lie one after another.
-    """
-
-    microstates: NDArray[Any]
-    macrostates: NDArray[np.float64]
-    labels: NDArray[np.str_]
-
-
-@dataclass(frozen=True, eq=False)
-class References:
-    """Initial microstates (n, *shape), macrostates of N runs each (n, N, F, m), labels (n,)."""
-
-    microstates: NDArray[Any]
-    macrostates: NDArray[np.float64]
-    labels: NDArray[np.str_]
 
 
 @dataclass(frozen=True)
@@ -77,15 +55,17 @@ class Store:
         """The shards that are not there (yet)."""
         return tuple(s for s in self.manifest.shards if not (self.path / s.file).exists())
 
-    def trajectories(self, split: str, *, verify: bool = False) -> Trajectories:
-        """Reads a split of trajectories, such as "train".
+    def dataset(self, split: str, *, verify: bool = False) -> Dataset:
+        """Reads a split of trajectories, such as "train", into memory.
 
         Arguments:
             split: The name of the split.
             verify: Whether to compare every shard with its checksum.
         """
         arrays = self._read(split, references=False, verify=verify)
-        return Trajectories(arrays["microstates"], arrays["macrostates"], _decode(arrays))
+        return Dataset.described(
+            self.description, arrays["microstates"], arrays["macrostates"], _decode(arrays)
+        )
 
     def macrostates(self, split: str) -> NDArray[np.float64]:
         """Reads the macrostates of a split of trajectories alone, (n, F, m)."""
@@ -100,7 +80,9 @@ class Store:
     def references(self, split: str = "test", *, verify: bool = False) -> References:
         """Reads a split of references: initial microstates and the macrostates of their runs."""
         arrays = self._read(split, references=True, verify=verify)
-        return References(arrays["initial"], arrays["macrostates"], _decode(arrays))
+        return References(
+            arrays["initial"], arrays["macrostates"], _decode(arrays), self.description
+        )
 
     def _read(self, split: str, *, references: bool, verify: bool) -> Arrays:
         self._refuse_other(split, references=references)

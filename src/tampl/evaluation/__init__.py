@@ -1,19 +1,20 @@
-"""Scores of forecasts against simulations, their noise floor, and the cases worth looking at."""
+"""Scores of forecasts against the truth, their noise floor, and the cases worth looking at."""
 
 from .cases import Case, Cases, Curve, choose_cases, curve
-from .comparison import Comparison, RunScore, compare_scores
+from .comparison import Comparison
 from .metrics import Score, excess, floor, marginal_mmd2, rmse, score
+from .suite import Evaluation, evaluate
 
 __all__ = [
     "Case",
     "Cases",
     "Comparison",
     "Curve",
-    "RunScore",
+    "Evaluation",
     "Score",
     "choose_cases",
-    "compare_scores",
     "curve",
+    "evaluate",
     "excess",
     "floor",
     "marginal_mmd2",

@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
+from ..data.dataset import Normalization
 from ..errors import InputError
 from ..files import replacing
-from .metrics import Standardizer, standardized_future
+from .metrics import standardized_future
 
 __all__ = ["Case", "Cases", "Curve", "choose_cases", "curve"]
 
@@ -99,12 +100,13 @@ class Cases:
         }
         for place, case in enumerate(self.cases):
             arrays.update({f"{place}/{key}": value for key, value in _pack(case).items()})
-        _write(Path(path), arrays)
+        with replacing(Path(path)) as temporary, temporary.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> "Cases":
         """Reads what `save` wrote."""
-        arrays = _read(Path(path))
+        arrays = _load_arrays(Path(path))
         try:
             labels = zip(arrays["index"].tolist(), arrays["label"].tolist(), strict=True)
             first, second = arrays["twins"].tolist()
@@ -127,7 +129,7 @@ def curve(macrostates: NDArray[Any]) -> Curve:
 
 
 def choose_cases(
-    labels: Sequence[str], references: NDArray[Any], normalization: Standardizer
+    labels: Sequence[str], references: NDArray[Any], normalization: Normalization
 ) -> tuple[list[int], tuple[int, int]]:
     """Chooses what to show: the first test microstate of each label, and the twins.
 
@@ -154,7 +156,7 @@ def choose_cases(
     return [first[label] for label in order], _twins(references, normalization)
 
 
-def _twins(references: NDArray[Any], normalization: Standardizer) -> tuple[int, int]:
+def _twins(references: NDArray[Any], normalization: Normalization) -> tuple[int, int]:
     mean = references.mean(axis=1, dtype=np.float64)
     start = np.asarray(normalization.standardize(mean[:, 0]), dtype=np.float64)
     future = standardized_future(mean, normalization).reshape(len(mean), -1)
@@ -195,12 +197,7 @@ def _unpack(arrays: Mapping[str, NDArray[Any]], place: int, index: int, label: s
     )
 
 
-def _write(path: Path, arrays: Arrays) -> None:
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
-
-
-def _read(path: Path) -> Arrays:
+def _load_arrays(path: Path) -> Arrays:
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}

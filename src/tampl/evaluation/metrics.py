@@ -10,40 +10,38 @@ where <.> is the mean over members, or over all ordered pairs of members, diagon
 biased estimator), and k(a, b) = exp(-(a - b)^2 / 2). The squared MMD is reported as it is, without
 a root. With kappa the mean of k over *distinct* members, <k(y, y')> = (1 + (N - 1) kappa) / N.
 
-Reference: the paper's appendix "Metric Definitions and Evaluation Details".
-
-The score of a perfect model: what is left when only the noise of finite ensembles remains.
-
-Two independent ensembles of N members of the same process differ by chance. With s^2 the unbiased
-variance over members and kappa the mean kernel over distinct members,
+The *floor* is the score of a perfect model, when only the noise of finite ensembles remains. Two
+independent ensembles of N members of the same process differ by chance. With s^2 the unbiased
+variance over members,
 
     E[RMSE^2] = mean_{g,t,j} 2 s^2 / N,        E[MMD^2] = (2 / N) (1 - kappa),
 
 both computed from the references alone; no second ensemble is simulated. The root of E[RMSE^2] is
 given as RMSE: over many microstates, times and features the two differ by less than their noise.
 
-What remains of a score when the noise of finite ensembles is taken away.
+The *excess* is what remains of a score when that noise is taken away. Squares add, so it is
+sqrt(RMSE^2 - RMSE_floor^2) and MMD^2 - MMD^2_floor. A deterministic forecast meets only the
+references' half of RMSE_floor^2, and has no MMD.
 
-Squares add, so the excess is sqrt(RMSE^2 - RMSE_floor^2) and MMD^2 - MMD^2_floor. A deterministic
-forecast meets only the references' half of RMSE_floor^2, and has no MMD.
+Reference: the paper's appendix "Metric Definitions and Evaluation Details".
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..data.dataset import Normalization
 from ..errors import InputError
 
 __all__ = [
     "FLOOR",
     "Score",
-    "Standardizer",
     "distinct_kernel_mean",
     "excess",
     "floor",
@@ -57,14 +55,6 @@ __all__ = [
 _BLOCK = 1 << 20
 
 
-class Standardizer(Protocol):
-    """Whatever brings macrostates (..., m) to zero mean and unit spread, feature by feature."""
-
-    def standardize(self, y: NDArray[Any], /) -> NDArray[Any]:
-        """Returns the standardised macrostates, same shape."""
-        ...
-
-
 @dataclass(frozen=True)
 class Score:
     """RMSE of the means and marginal MMD^2, in standardised units; no MMD without an ensemble."""
@@ -73,7 +63,7 @@ class Score:
     mmd: float | None
 
 
-def score(predicted: NDArray[Any], reference: NDArray[Any], normalization: Standardizer) -> Score:
+def score(predicted: NDArray[Any], reference: NDArray[Any], normalization: Normalization) -> Score:
     """Scores a forecast against simulations from the same initial microstates.
 
     Arguments:
@@ -132,7 +122,7 @@ def distinct_kernel_mean(ensemble: NDArray[Any], *, block: int = _BLOCK) -> floa
     return total / max(rows.shape[0] * len(first), 1)
 
 
-def standardized_future(y: NDArray[Any], normalization: Standardizer) -> NDArray[np.float64]:
+def standardized_future(y: NDArray[Any], normalization: Normalization) -> NDArray[np.float64]:
     """Macrostates (..., F, m) in standardised units without frame t = 0: (..., F - 1, m)."""
     future = np.asarray(y, dtype=np.float64)[..., 1:, :]
     return np.asarray(normalization.standardize(future), dtype=np.float64)
@@ -198,7 +188,7 @@ FLOOR = "floor"
 """The key of the floor among scores: the one baseline that others exceed, and first of them."""
 
 
-def floor(reference: NDArray[Any], normalization: Standardizer) -> Score:
+def floor(reference: NDArray[Any], normalization: Normalization) -> Score:
     """Expected score of a perfect model with as many members as the references.
 
     Arguments:

@@ -1,128 +1,158 @@
-"""Every score of one model on one store, with the references that give it meaning.
+"""Every score of a model on a data set, with the references that give it meaning.
 
-Beside the model stand the system's closures, the mean training trajectory (a forecast that ignores
-the microstate) and the floor (what a perfect model would score, ensembles being finite).
+Beside the model stand the mean training trajectory (a forecast that ignores the microstate),
+persistence (a forecast that stays at y_0), the closures of a system, and the floor: what a perfect
+model would score, ensembles being finite. Where an initial microstate has a single trajectory, the
+mean of the forecast is compared with that trajectory, and there is neither an MMD nor a floor.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import Normalization, References, Trajectories
+from ..data.dataset import Dataset, Normalization, References
 from ..data.manifest import first_difference
 from ..description import Description
 from ..errors import InputError
-from ..forecast import Forecast, forecast
+from ..forecast import Forecast
 from ..models import MacroModel
-from ..system import System
+from ..system import Closure
 from .cases import Case, Cases, choose_cases, curve
 from .claims import Peaks, peaks, spread_ratios
-from .metrics import FLOOR, Score, floor, rmse, score, standardized_future
+from .metrics import FLOOR, Score, floor, score
 
-__all__ = ["Evaluation", "evaluate_model", "refuse_other_system", "rollout_rmse"]
+__all__ = [
+    "MEAN_TRAJECTORY",
+    "PERSISTENCE",
+    "Evaluation",
+    "evaluate",
+    "refuse_other_system",
+]
+
+MEAN_TRAJECTORY, PERSISTENCE = "mean_trajectory", "persistence"
+"""Keys of these forecasts among scores."""
+
+_MEMBERS = 64
+"""Members of a forecast where the data do not say how many to compare with."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores by name, the model's own under the name it was given, and the cases to look at.
+    """The scores of a model and of what it is compared with.
 
     Attributes:
-        scores: Scores of the model, of what it is compared with, and the floor.
-        cases: The cases.
+        rmse: RMSE of the forecast mean, in standardised units.
+        mmd: Squared MMD of the marginals; None for a deterministic model, and where initial
+            microstates have one trajectory each.
+        floor: What a perfect model would score; None where initial microstates have one
+            trajectory each.
+        mean_trajectory: Score of the mean training trajectory; None where it is not known for
+            all times.
+        persistence: Score of staying at y_0.
+        scores: All of these and the closures by name, the model's own first.
+        cases: A few initial microstates with their futures, for figures; None where there is one
+            initial microstate only.
         peaks: Peaks of every observable, by name and by symbol; `reference` among the names.
-        spread: The model's spread over the true one, by symbol; empty for a deterministic model.
+        spread: The model's spread over the true one, by symbol; empty where either has none.
     """
 
-    scores: Mapping[str, Score]
-    cases: Cases
-    peaks: Peaks
-    spread: Mapping[str, float]
+    rmse: float
+    mmd: float | None
+    floor: Score | None
+    mean_trajectory: Score | None
+    persistence: Score
+    scores: Mapping[str, Score] = field(repr=False)
+    cases: Cases | None = field(repr=False)
+    peaks: Peaks = field(repr=False)
+    spread: Mapping[str, float] = field(repr=False)
 
 
-def rollout_rmse(model: MacroModel, trajectories: Trajectories, *, members: int) -> float:
-    """RMSE of the mean of rollouts against single trajectories, the measure of validation."""
-    frames = trajectories.macrostates.shape[1]
-    predicted = forecast(
-        model,
-        trajectories.microstates[:, 0],
-        macrostates=trajectories.macrostates[:, 0],
-        horizon=frames - 1,
-        members=members,
-        progress=False,
-    )
-    return rmse(
-        standardized_future(predicted.mean, model.normalization),
-        standardized_future(trajectories.macrostates, model.normalization),
-    )
-
-
-def evaluate_model(
+def evaluate(
     model: MacroModel,
-    name: str,
+    data: Dataset | References,
     *,
-    train: NDArray[np.float64],
-    test: References,
-    system: System | None = None,
+    closures: Mapping[str, Closure] | None = None,
+    name: str = "model",
     seed: int = 0,
+    progress: bool = True,
 ) -> Evaluation:
-    """Scores a model against the reference ensembles of a test split.
+    """Scores a model on data that it was not trained on.
+
+    Trajectories that share their initial microstate are taken as an ensemble.
 
     Arguments:
         model: The model.
-        name: What the scores call it.
-        train: Macrostates of the training trajectories, (n, F, m), for their mean.
-        test: Initial microstates and reference ensembles, (G, N, F, m).
-        system: The data's system, for its closures; None if it is not known.
+        data: A data set, or initial microstates with the macrostates of several trajectories each.
+        closures: Textbook equations to compare with, by name.
+        name: What the scores call the model.
         seed: Governs the forecast.
+        progress: Whether to show a bar.
     """
-    members, frames = test.macrostates.shape[1:3]
-    ours = forecast(
-        model,
-        test.microstates,
-        macrostates=test.macrostates[:, 0, 0],  # the same for all members
+    truth = data.references if isinstance(data, Dataset) else data
+    refuse_other_system(model.description, truth.description, whose="the model")
+    members, frames = truth.y.shape[1:3]
+    ours = model.forecast(
+        truth.x,
+        y0=truth.y[:, 0, 0],  # the same for all members
         horizon=frames - 1,
-        members=members,
+        members=members if members > 1 else _MEMBERS,
         seed=seed,
+        progress=progress,
     )
-    predictions = {name: ours.samples if model.stochastic else ours.samples[:, 0]}
-    if system is not None:
-        closures = system.closures().items()
-        predictions |= {key: closure(test.microstates) for key, closure in closures}
+    # One trajectory is no distribution to compare with.
+    ensemble = model.stochastic and members > 1
+    predictions = {name: ours.samples if ensemble else ours.mean}
+    predictions |= {key: closure(truth.x) for key, closure in (closures or {}).items()}
     statistics = model.normalization
-    scores = {key: score(y, test.macrostates, statistics) for key, y in predictions.items()}
-    mean_trajectory = train.mean(axis=0)
-    everywhere = np.broadcast_to(mean_trajectory, (len(test.microstates), *mean_trajectory.shape))
-    scores["mean_trajectory"] = score(everywhere, test.macrostates, statistics)
-    scores[FLOOR] = floor(test.macrostates, statistics)
-    curves = {"reference": test.macrostates, **predictions}
-    ratios = spread_ratios(ours.samples, test.macrostates) if model.stochastic else []
+    shown = dict(predictions)
+    predictions |= _constant_forecasts(model, truth)
+    scores = {key: score(y, truth.y, statistics) for key, y in predictions.items()}
+    if members > 1:
+        scores[FLOOR] = floor(truth.y, statistics)
+    ratios = spread_ratios(ours.samples, truth.y) if ensemble else []
     return Evaluation(
-        scores,
-        _cases(ours, test, predictions, statistics),
+        rmse=scores[name].rmse,
+        mmd=scores[name].mmd,
+        floor=scores.get(FLOOR),
+        mean_trajectory=scores.get(MEAN_TRAJECTORY),
+        persistence=scores[PERSISTENCE],
+        scores=scores,
+        cases=_keep_cases(ours, truth, shown, statistics) if len(truth) > 1 else None,
         peaks={
             key: dict(zip(ours.symbols, peaks(y, ours.times), strict=True))
-            for key, y in curves.items()
+            for key, y in {"reference": truth.y, **shown}.items()
         },
         spread=dict(zip(ours.symbols, ratios, strict=bool(ratios))),
     )
 
 
-def _cases(
+def _constant_forecasts(model: MacroModel, truth: References) -> dict[str, NDArray[np.float64]]:
+    """Forecasts that need no model, (G, F, m) each."""
+    shape = (len(truth), *truth.y.shape[2:])
+    found = {PERSISTENCE: np.broadcast_to(truth.y[:, 0, :1], shape)}
+    known = model.mean_trajectory
+    if known is not None and len(known) >= shape[1]:
+        mean = known[: shape[1]].cpu().numpy()
+        found = {MEAN_TRAJECTORY: np.broadcast_to(mean, shape), **found}
+    return found
+
+
+def _keep_cases(
     ours: Forecast,
-    test: References,
+    truth: References,
     predictions: Mapping[str, NDArray[Any]],
     statistics: Normalization,
 ) -> Cases:
-    first, twins = choose_cases(test.labels.tolist(), test.macrostates, statistics)
+    first, twins = choose_cases(truth.labels.tolist(), truth.y, statistics)
     chosen = [
         Case(
             index=index,
-            label=str(test.labels[index]),
-            microstate=test.microstates[index],
-            reference=curve(test.macrostates[index]),
+            label=str(truth.labels[index]),
+            microstate=truth.x[index],
+            reference=curve(truth.y[index]),
             predictions={key: curve(y[index]) for key, y in predictions.items()},
         )
         for index in dict.fromkeys([*first, *twins])
@@ -135,7 +165,7 @@ def refuse_other_system(ours: Description, data: Description, *, whose: str) -> 
 
     Arguments:
         ours: What a model or a recipe speaks of.
-        data: What a store holds.
+        data: What a store or a data set holds.
         whose: What the message calls ours, e.g. "the model".
     """
     for key in ("system", "microstate", "observables", "interval", "parameters"):

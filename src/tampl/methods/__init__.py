@@ -1,10 +1,10 @@
-"""Methods: losses and schedules for the one trainer."""
+"""Methods: losses and schedules for the one trainer; `fit` turns data into a model."""
 
 from collections.abc import Mapping
 
 from .base import Method
 from .check import check_method
-from .joint import Jld
+from .joint import Jld, JldRecon, JldSig, JldVic, Joint
 from .macro import MacroOnly, NextMacro
 from .penalties import Penalty, Sig, Vic
 from .reconstruction import Recon, TwoStageRecon
@@ -14,6 +14,10 @@ from .vamp import Vamp
 __all__ = [
     "METHODS",
     "Jld",
+    "JldRecon",
+    "JldSig",
+    "JldVic",
+    "Joint",
     "LiteralTampl",
     "MacroOnly",
     "Method",
@@ -33,10 +37,10 @@ METHODS: Mapping[str, Method] = {
     "tampl": Tampl(),
     "tampl+": TamplPlus(),
     "jld": Jld(),
-    "jld-sig": Jld(penalty=Sig()),
-    "jld-vic": Jld(penalty=Vic()),
+    "jld-sig": JldSig(),
+    "jld-vic": JldVic(),
     "vamp": Vamp(),
-    "jld-recon": Jld(penalty=Recon()),
+    "jld-recon": JldRecon(),
     "two-stage-recon": TwoStageRecon(),
     "macro-only": MacroOnly(),
     "next-macro": NextMacro(),

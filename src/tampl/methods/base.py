@@ -1,38 +1,218 @@
-"""What a method is: turns of stages for the one trainer.
+"""What a method is: its modules, the turns of stages that train them, and `fit`.
 
 A *stage* says which modules move and by which loss; a *turn* runs its stages in order, some number
 of times. TAMPL repeats one turn of two stages, joint training one stage; methods in two steps have
-two turns. A loss is pure: all randomness reaches it as data, drawn beforehand from a passed
-generator.
+two turns.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from ..description import Description
-from ..frozen import Frozen
-from ..models import ModelSpec, Modules
-from ..training.settings import TrainingSpec
-from ..training.stages import Turn
+import numpy as np
+import torch
+from pydantic import PositiveInt
+from torch import nn
 
-__all__ = ["Method"]
+from ..data.dataset import Dataset, Statistics
+from ..description import Description
+from ..errors import InputError
+from ..frozen import Frozen
+from ..models import MacroModel, ModelSpec, Modules, resolve_device
+from ..models.encoders import ModuleEncoderSpec
+from ..progress import say
+from ..seeding import ambient_seed
+from ..training import Keeper, MemoryKeeper, Trainer, TrainingSpec, Turn, run_training
+from ..training.frames import Frames
+from .defaults import Part, complete_architecture, default_training
+
+__all__ = ["Method", "make_trainer", "rollout_rmse"]
+
+_VALIDATION = 0.1
+"""The fraction of the trajectories that validate where no validation set is given."""
 
 
 class Method(Frozen, ABC):
     """Losses and schedule; what training yields is a `MacroModel` that needs no method.
 
-    A method is a frozen record of its own settings, such as the weights of its losses.
+    A method is plain data: its settings, such as the weights of its losses.
+
+    Attributes:
+        latent_dim: Size of the latent state; None for that of the architecture.
     """
+
+    latent_dim: PositiveInt | None = None
 
     @abstractmethod
     def modules(self, spec: ModelSpec, description: Description) -> Modules:
         """Builds the modules that are trained.
 
         Arguments:
-            spec: The recipe's architecture; a method that needs another one builds that.
-            description: The system.
+            spec: The architecture; a method that needs another one builds that.
+            description: What the data are of.
         """
 
     @abstractmethod
     def turns(self, training: TrainingSpec) -> Sequence[Turn]:
         """The stages for the trainer."""
+
+    def fit(
+        self,
+        train: Dataset,
+        valid: Dataset | None = None,
+        *,
+        epochs: int | None = None,
+        seed: int | None = None,
+        device: str = "auto",
+        encoder: Part | nn.Module = None,
+        transition: Part = None,
+        readout: Part = None,
+        decoder: Part = None,
+        architecture: ModelSpec | None = None,
+        training: TrainingSpec | None = None,
+        keeper: Keeper | None = None,
+        deadline: float | None = None,
+        progress: bool = True,
+    ) -> MacroModel:
+        """Trains a model; returns the one with the lowest error on the validation set.
+
+        Every setting has a default that is derived from the data (`tampl.methods.defaults`).
+
+        Arguments:
+            train: The training set.
+            valid: The validation set; by default a tenth of the trajectories of `train`, which
+                are then not trained on.
+            epochs: Passes over the training pairs, for each of the method's turns.
+            seed: Governs initial weights, batch order and noise; 42 by default.
+            device: A torch device; "auto" takes a GPU where there is one.
+            encoder: E by name, by specification, or any module that takes the network input of
+                the microstates (B, ...) and returns latent states (B, latent_dim).
+            transition: T by name or by specification.
+            readout: R by name or by specification.
+            decoder: The decoder of methods that reconstruct, by name or by specification.
+            architecture: All parts together, as in a recipe; then no part is given by itself.
+            training: Batches, rates and lengths, as in a recipe; `epochs` and `seed` take
+                precedence.
+            keeper: Where models and states of the training go, to take it up after an
+                interruption; in memory by default.
+            deadline: Time on `time.monotonic`'s clock after which the training is left.
+            progress: Whether to show a bar.
+        """
+        parts = {
+            "encoder": encoder, "transition": transition, "readout": readout, "decoder": decoder
+        }  # fmt: skip
+        if architecture is None:
+            architecture = complete_architecture(
+                train.description, latent_dim=self.latent_dim, **parts
+            )
+        elif any(part is not None for part in parts.values()):
+            raise InputError("`architecture` is given; give no part of it beside")
+        device = resolve_device(device)
+        for name, value, least in (("epochs", epochs, 1), ("seed", seed, 0)):
+            if value is not None and value < least:
+                raise InputError(f"`{name}` is {value}; it must be at least {least}")
+        if valid is None:
+            train, valid = _split_validation(train)
+        training = _complete_training(
+            training or default_training(train, epochs=epochs), epochs, seed
+        )
+        statistics, keeper = train.statistics, keeper or MemoryKeeper()
+        trainer = make_trainer(
+            self, train, architecture=architecture, training=training, device=device
+        )
+
+        def make_model(trained: Modules) -> MacroModel:
+            return MacroModel(train.description, statistics=statistics, modules=trained)
+
+        history = run_training(
+            trainer,
+            keeper,
+            make_model=make_model,
+            validate=lambda model: rollout_rmse(model, valid, members=training.validation_members),
+            deadline=deadline,
+            progress=progress,
+        )
+        model = keeper.best_model() or make_model(trainer.averaged())
+        model.history = history.epochs
+        return model.eval()
+
+
+def make_trainer(
+    method: Method,
+    train: Dataset,
+    *,
+    architecture: ModelSpec,
+    training: TrainingSpec,
+    device: str = "cpu",
+    statistics: Statistics | None = None,
+) -> Trainer:
+    """A trainer at its first epoch: frames on the device, weights from the training's seed.
+
+    Arguments:
+        method: The method.
+        train: The training set.
+        architecture: The architecture; the method's own latent dimension takes precedence.
+        training: Seed, batches and lengths.
+        device: Where to train.
+        statistics: Those of the training set, where they are known already.
+    """
+    if method.latent_dim is not None:
+        architecture = architecture.model_copy(update={"latent_dim": method.latent_dim})
+    frames = Frames.load(train, statistics or train.statistics, device=device)
+    if isinstance(architecture.encoder, ModuleEncoderSpec):
+        _refuse_other_size(architecture, frames)
+    with ambient_seed(training.seed, "weights"):
+        modules = method.modules(architecture, train.description).to(device)
+    return Trainer(method.turns(training), modules, frames=frames, training=training)
+
+
+def rollout_rmse(model: MacroModel, valid: Dataset, *, members: int) -> float:
+    """RMSE of the mean of rollouts against single trajectories, the measure of validation.
+
+    Standardised units, t = 0 excluded.
+    """
+    ahead = model.forecast(
+        valid.x[:, 0],
+        y0=valid.y[:, 0],
+        horizon=valid.y.shape[1] - 1,
+        members=members,
+        progress=False,
+    )
+    ours, truth = (model.normalization.standardize(y[:, 1:]) for y in (ahead.mean, valid.y))
+    return float(np.sqrt(np.mean((ours - truth) ** 2)))
+
+
+def _complete_training(
+    training: TrainingSpec, epochs: int | None, seed: int | None
+) -> TrainingSpec:
+    changes = {"epochs": epochs, "seed": seed}
+    given = {key: value for key, value in changes.items() if value is not None}
+    return TrainingSpec.model_validate({**training.model_dump(), **given})
+
+
+def _split_validation(train: Dataset) -> tuple[Dataset, Dataset]:
+    if len(train) < 2:
+        say("there is one trajectory only: it trains and validates, so expect worse on new data")
+        return train, train
+    fraction = max(_VALIDATION, 1 / len(train))
+    rest, valid = train.split(1 - fraction, fraction, seed=0)
+    return rest, valid
+
+
+@torch.no_grad()
+def _refuse_other_size(architecture: ModelSpec, frames: Frames) -> None:
+    """Refuses a user's module that does not give latent states of the stated size."""
+    module = architecture.encoder.build(frames.microstate, architecture.latent_dim)
+    first = frames.x(frames.pairs[:2])
+    try:
+        z = module.to(first.device).eval()(first)
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise InputError(
+            f"`encoder` does not take a batch of network input of shape {tuple(first.shape)}: "
+            f"{' '.join(str(error).split())}"
+        ) from error
+    wanted = (len(first), architecture.latent_dim)
+    if z.shape != wanted:
+        raise InputError(
+            f"`encoder` gives latent states of shape {tuple(z.shape)} where {wanted} are needed: "
+            "give the method that `latent_dim`, or change the module"
+        )

@@ -1,22 +1,20 @@
 """The contract of a method as a function that anyone who writes one can run.
 
-`check_method` trains for two epochs on a small store and holds the method against what the trainer
-promises to users: stages move what they name and nothing else, losses are pure, the same seed
-gives the same bytes also after a resume, and what comes out is a model by itself.
+`check_method` trains for two epochs on a small data set and holds the method against what the
+trainer promises to users: stages move what they name and nothing else, losses are pure, the same
+seed gives the same bytes also after a resume, and what comes out is a model by itself.
 """
 
 from dataclasses import replace
 
 import torch
 
-from ..data import Normalization, Store
+from ..data.dataset import Dataset
 from ..models import MacroModel, ModelSpec, check_model
-from ..seeding import ambient_seed
 from ..training import Trainer
-from ..training.frames import Frames
 from ..training.settings import OptimiserSpec, TrainingSpec
 from ..training.stages import Stage
-from .base import Method
+from .base import Method, make_trainer
 
 __all__ = ["check_method"]
 
@@ -26,20 +24,20 @@ _TRAINING = TrainingSpec(
 )
 
 
-def check_method(method: Method, spec: ModelSpec, store: Store) -> None:
+def check_method(method: Method, spec: ModelSpec, data: Dataset) -> None:
     """Raises `AssertionError` or `InputError`, naming the rule, where a method breaks one.
 
     Arguments:
         method: The method.
-        spec: A small architecture that fits the store.
-        store: A small store, such as `tampl.data.write_miniature` makes.
+        spec: A small architecture that fits the data.
+        data: A few short trajectories.
     """
     again = type(method).model_validate_json(method.model_dump_json())
     _require(again == method, "its settings survive a round trip through JSON")
-    _check_moves(_trainer(method, spec, store))
-    _check_losses(_trainer(method, spec, store))
-    trained = _check_bytes(method, spec, store)
-    check_model(_model(trained, store), store.references().microstates)
+    _check_moves(_trainer(method, spec, data))
+    _check_losses(_trainer(method, spec, data))
+    trained = _check_bytes(method, spec, data)
+    check_model(_model(trained, data), data.x[:, 0])
 
 
 def _require(condition: bool, rule: str) -> None:
@@ -47,18 +45,13 @@ def _require(condition: bool, rule: str) -> None:
         raise AssertionError(f"a method must meet this rule and does not: {rule}")
 
 
-def _trainer(method: Method, spec: ModelSpec, store: Store) -> Trainer:
-    trajectories = store.trajectories("train")
-    statistics = Normalization.fit(trajectories.macrostates)
-    frames = Frames.load(trajectories, store.description.microstate, statistics)
-    with ambient_seed(0, "weights"):
-        modules = method.modules(spec, store.description)
-    return Trainer(method.turns(_TRAINING), modules, frames=frames, training=_TRAINING)
+def _trainer(method: Method, spec: ModelSpec, data: Dataset) -> Trainer:
+    return make_trainer(method, data, architecture=spec, training=_TRAINING)
 
 
-def _model(trainer: Trainer, store: Store) -> MacroModel:
-    statistics = Normalization.fit(store.macrostates("train"))
-    return MacroModel(store.description, normalization=statistics, modules=trainer.averaged())
+def _model(trainer: Trainer, data: Dataset) -> MacroModel:
+    modules = trainer.averaged()
+    return MacroModel(data.description, statistics=data.statistics, modules=modules)
 
 
 def _stages(trainer: Trainer) -> list[Stage]:
@@ -88,13 +81,13 @@ def _check_losses(trainer: Trainer) -> None:
         _require(torch.equal(*totals), f"the loss of stage `{stage.name}` draws nothing itself")
 
 
-def _check_bytes(method: Method, spec: ModelSpec, store: Store) -> Trainer:
-    whole, resumed = _trainer(method, spec, store), _trainer(method, spec, store)
+def _check_bytes(method: Method, spec: ModelSpec, data: Dataset) -> Trainer:
+    whole, resumed = _trainer(method, spec, data), _trainer(method, spec, data)
     for epoch in range(len(whole.schedule)):
         whole.run_epoch()
         resumed.run_epoch()
         state = {name: value.clone() for name, value in resumed.tensors().items()}
-        resumed = _trainer(method, spec, store)
+        resumed = _trainer(method, spec, data)
         resumed.load(epoch + 1, state)
     ours, theirs = whole.tensors(), resumed.tensors()
     _require(

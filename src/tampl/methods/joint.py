@@ -10,11 +10,11 @@ Reference: Han, Zhao, Li, "Learning Macroscopic Dynamics without Reconstructing 
 States", where JLD and its variants are baselines.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Annotated
 
 import torch
-from pydantic import Field, PositiveFloat
+from pydantic import PositiveFloat
 from torch import Tensor
 
 from ..description import Description
@@ -22,39 +22,40 @@ from ..models import ModelSpec, Modules
 from ..training.settings import TrainingSpec
 from ..training.stages import Batch, Losses, Stage, Turn, current_loss
 from .base import Method
-from .penalties import Sig, Vic
+from .penalties import Penalty, Sig, Vic
 from .reconstruction import Recon
 
-__all__ = ["Jld"]
-
-AnyPenalty = Annotated[Sig | Vic | Recon, Field(discriminator="name")]
+__all__ = ["Jld", "JldRecon", "JldSig", "JldVic", "Joint"]
 
 
-class Jld(Method):
-    """Joint training on the weighted sum.
+class Joint(Method, ABC):
+    """Joint training on the weighted sum, with a further term or without.
 
     Attributes:
         lambda_cur: Weight of the current macrostate's loss.
         lambda_tr: Weight of the transition loss.
-        penalty: A further term, or none.
     """
 
     lambda_cur: PositiveFloat = 1.0
     lambda_tr: PositiveFloat = 1.0
-    penalty: AnyPenalty | None = None
+
+    @property
+    @abstractmethod
+    def term(self) -> Penalty | None:
+        """The further term, or none."""
 
     def modules(self, spec: ModelSpec, description: Description) -> Modules:
         built = Modules.build(spec, description)
-        if self.penalty is not None:
+        if self.term is not None:
             # After the others, so that one seed gives every method the same start.
-            built.add(self.penalty.modules(spec, description))
+            built.add(self.term.modules(spec, description))
         return built
 
     def turns(self, training: TrainingSpec) -> tuple[Turn, ...]:
         moves: tuple[str, ...]
         moves, needs = ("encoder", "readout", "transition"), frozenset({"x_window", "y"})
-        if self.penalty is not None:
-            moves, needs = moves + self.penalty.moves, needs | self.penalty.needs
+        if self.term is not None:
+            moves, needs = moves + self.term.moves, needs | self.term.needs
         stage = Stage(
             name="joint",
             moves=moves,
@@ -69,8 +70,8 @@ class Jld(Method):
         self, modules: Modules, count: int, generator: torch.Generator
     ) -> Mapping[str, Tensor]:
         draws = dict(modules.transition.draw(count, generator))
-        if self.penalty is not None:
-            further = self.penalty.draw(modules, count, generator)
+        if self.term is not None:
+            further = self.term.draw(modules, count, generator)
             assert not draws.keys() & further.keys(), "a penalty's draws have names of their own"
             draws |= further
         return draws
@@ -81,7 +82,57 @@ class Jld(Method):
         transition = modules.transition.loss(latents.z, latents.z_next, batch.noise)
         parts = {"cur": current, "tr": transition}
         total = self.lambda_cur * current + self.lambda_tr * transition
-        if self.penalty is not None:
-            parts["penalty"] = self.penalty.loss(modules, latents, batch)
+        if self.term is not None:
+            parts["penalty"] = self.term.loss(modules, latents, batch)
             total = total + parts["penalty"]
         return Losses(total, parts)
+
+
+class Jld(Joint):
+    """Joint latent dynamics without a further term."""
+
+    @property
+    def term(self) -> None:
+        return None
+
+
+class JldSig(Joint):
+    """JLD whose latent batch is held near an isotropic Gaussian.
+
+    Attributes:
+        penalty: Weight and number of directions.
+    """
+
+    penalty: Sig = Sig()
+
+    @property
+    def term(self) -> Penalty:
+        return self.penalty
+
+
+class JldVic(Joint):
+    """JLD with the variance and covariance penalties of VICReg.
+
+    Attributes:
+        penalty: Their weights.
+    """
+
+    penalty: Vic = Vic()
+
+    @property
+    def term(self) -> Penalty:
+        return self.penalty
+
+
+class JldRecon(Joint):
+    """JLD that reconstructs the microstates too.
+
+    Attributes:
+        penalty: The weight of the reconstruction.
+    """
+
+    penalty: Recon = Recon()
+
+    @property
+    def term(self) -> Penalty:
+        return self.penalty

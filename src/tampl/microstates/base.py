@@ -1,16 +1,14 @@
-"""Symmetries that a system may have, as random motions of whole trajectories.
+"""What every kind of microstate knows about itself, and the symmetries that it may have.
 
-A trajectory moved by a symmetry of the dynamics is as good a trajectory as the one simulated, and
-where the observables do not change under it, its macrostates are the same. Which of these hold for
-a system is physics: a recipe says so.
+Symmetries are applied as random motions of whole trajectories. A trajectory moved by a symmetry of
+the dynamics is as good a trajectory as the original, and where the observables do not change under
+it, its macrostates are the same. Which of these hold for a system is physics: a recipe says so.
 
     shift       by whole sites along each axis of a periodic lattice
     flip        mirror images along each axis
     transpose   the two axes of a plane change places
 
 Together they generate rotations by quarter turns.
-
-What every kind of microstate knows about itself.
 """
 
 from collections.abc import Collection
@@ -93,6 +91,16 @@ class Microstate(Protocol):
         """
         ...
 
+    @property
+    def in_words(self) -> str:
+        """What a reader calls such microstates, in the plural, with their size."""
+        ...
+
+    @property
+    def standardised(self) -> bool:
+        """Whether a model standardises the stored form with the statistics of its training set."""
+        ...
+
     def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
         """Turns a batch in stored form (B, *shape) into what the encoder takes."""
         ...
@@ -116,7 +124,11 @@ class Microstate(Protocol):
 
 
 class Kind(Frozen):
-    """The base of all kinds: a record whose shape can be checked."""
+    """The base of all kinds: plain data whose shape can be checked."""
+
+    @property
+    def standardised(self) -> bool:
+        return False
 
     def _check_shape(self, stored: NDArray[Any], shape: tuple[int, ...], name: str) -> None:
         if stored.shape[-len(shape) :] != shape:

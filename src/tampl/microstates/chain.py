@@ -1,6 +1,7 @@
-"""Pictures of chains, as a microscope that looks along z would give them.
+"""Chains of beads, stored by coordinates and seen as pictures.
 
-Bead i at (x_i, y_i, z_i) is a Gaussian blob, wider where it is out of focus,
+A picture of a chain is what a microscope that looks along z would give. Bead i at (x_i, y_i, z_i)
+is a Gaussian blob, wider where it is out of focus,
     I(x, y) = sum_i exp(-((x - x_i)^2 + (y - y_i)^2) / (2 s_i^2)) / (2 pi s_i^2),
     s_i = max(|z_i - mean z| / 5, 1).
 A pixel is one bead diameter; of W columns, column c is at x = c - W // 2, and rows likewise. The
@@ -12,8 +13,6 @@ pixels, against 15 million exponentials where every bead meets every pixel.
 
 References:
     The paper's appendix on the polymer extension experiment.
-
-Chains of beads, stored by coordinates and seen as pictures.
 """
 
 from collections.abc import Collection
@@ -107,6 +106,10 @@ class Chain(Kind):
     @property
     def dtype(self) -> np.dtype[Any]:
         return np.dtype(np.float32)
+
+    @property
+    def in_words(self) -> str:
+        return f"chains of {self.beads} beads, seen as pictures"
 
     def check(self, stored: NDArray[Any], name: str) -> NDArray[Any]:
         self._check_shape(stored, self.shape, name)

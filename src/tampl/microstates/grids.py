@@ -1,7 +1,4 @@
-"""Lattices of categorical sites.
-
-Gray pictures, for systems whose microstates are observed as such.
-"""
+"""Microstates on a grid: lattices of categorical sites, and gray pictures."""
 
 from collections.abc import Collection
 from typing import Any, Literal
@@ -33,6 +30,10 @@ class Lattice(Kind):
     @property
     def dtype(self) -> np.dtype[Any]:
         return np.dtype(np.uint8)
+
+    @property
+    def in_words(self) -> str:
+        return f"lattices of {self.height} x {self.width} sites in {self.states} states"
 
     def check(self, stored: NDArray[Any], name: str) -> NDArray[Any]:
         self._check_shape(stored, self.shape, name)
@@ -79,6 +80,10 @@ class Image(Kind):
     @property
     def dtype(self) -> np.dtype[Any]:
         return np.dtype(np.uint8)
+
+    @property
+    def in_words(self) -> str:
+        return f"gray pictures of {self.height} x {self.width} pixels"
 
     def check(self, stored: NDArray[Any], name: str) -> NDArray[Any]:
         self._check_shape(stored, self.shape, name)

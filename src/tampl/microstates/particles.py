@@ -52,6 +52,10 @@ class Particles(Kind):
     def dtype(self) -> np.dtype[Any]:
         return np.dtype(np.uint16)
 
+    @property
+    def in_words(self) -> str:
+        return f"sets of {self.count} particles of {self.types} types in {self.dim} dimensions"
+
     def check(self, stored: NDArray[Any], name: str) -> NDArray[Any]:
         if stored.ndim < 2 or stored.shape[-1] != self.dim + 1:
             raise InputError(

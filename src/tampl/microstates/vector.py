@@ -16,7 +16,11 @@ __all__ = ["Vector"]
 
 
 class Vector(Kind):
-    """A plain vector of `size` numbers; its input is the vector itself."""
+    """A plain vector of `size` numbers; its input is the vector in standardised units.
+
+    Numbers have units of the user's choice, in which a network might see them as huge or as
+    nothing, so that a model standardises each component with the statistics of its training set.
+    """
 
     kind: Literal["vector"] = "vector"
     size: int = Field(gt=0)
@@ -28,6 +32,14 @@ class Vector(Kind):
     @property
     def dtype(self) -> np.dtype[Any]:
         return np.dtype(np.float64)
+
+    @property
+    def in_words(self) -> str:
+        return f"vectors of {self.size} numbers"
+
+    @property
+    def standardised(self) -> bool:
+        return True
 
     def check(self, stored: NDArray[Any], name: str) -> NDArray[Any]:
         self._check_shape(stored, self.shape, name)

@@ -1,9 +1,9 @@
 """Macroscopic models: encoder, latent transition and readout, with what they need to forecast."""
 
 from .check import check_model
-from .checkpoint import load_model, save_model
 from .decoders import Decoder
-from .model import MacroModel, ModelSpec, Modules
+from .model import MacroModel, ModelSpec, Modules, load_model
+from .parts import resolve_device
 from .transitions import (
     CalibratedFlowTransition,
     DeterministicTransition,
@@ -22,5 +22,5 @@ __all__ = [
     "Transition",
     "check_model",
     "load_model",
-    "save_model",
+    "resolve_device",
 ]

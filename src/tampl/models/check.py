@@ -13,8 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .checkpoint import load_model, save_model
-from .model import MacroModel
+from .model import MacroModel, load_model
 
 __all__ = ["check_model"]
 
@@ -114,7 +113,7 @@ def _check_gradients(model: MacroModel, start: _Start) -> None:
 def _check_checkpoint(model: MacroModel, start: _Start) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
-        save_model(model, path)
+        model.save(path)
         again = load_model(path, device=start.microstates.device)
     ours, theirs = model.encode(*start), again.encode(*start)
     noise = _noise(model, len(ours))

@@ -3,9 +3,8 @@
 A decoder is a conditional law p(x | z) by its loss; it is never sampled from. The loss is the
 batch mean of -log p(x | z) per degree of freedom, so that weights mean the same at every size: per
 site of a lattice, per particle of a set, per pixel of a picture. Randomness is data, as for
-transitions: `draw` makes it, `loss` takes it.
-
-Decoders as data.
+transitions: `draw` makes it, `loss` takes it. Each specification builds its decoder for a kind of
+microstate.
 """
 
 from abc import ABC, abstractmethod
@@ -18,19 +17,21 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from ..frozen import Frozen
-from ..microstates import Chain, Image, Lattice, Microstate, Particles
-from ..nn import ImageDecoder, LatticeDecoder, ParticleLaw
+from ..microstates import Chain, Image, Lattice, Microstate, Particles, Vector
+from ..nn import MLP, ImageDecoder, LatticeDecoder, ParticleLaw
 from .parts import DTYPES, Precision, Widths, mismatch
 
 __all__ = [
     "AnyDecoder",
     "CategoricalDecoder",
     "Decoder",
+    "GaussianDecoder",
     "ImageDecoderSpec",
     "IntensityDecoder",
     "LatticeDecoderSpec",
     "ParticleDecoder",
     "SplineDecoderSpec",
+    "VectorDecoderSpec",
 ]
 
 
@@ -60,6 +61,24 @@ class CategoricalDecoder(Decoder):
     def loss(self, z: Tensor, x: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
         # x is one-hot, which cross_entropy takes as probabilities.
         return cross_entropy(self.network(z), x)
+
+    def draw(self, count: int, generator: torch.Generator) -> Mapping[str, Tensor]:
+        return {}
+
+
+class GaussianDecoder(Decoder):
+    """Independent components of unit variance: half the squared error, mean over components.
+
+    Arguments:
+        network: z (B, d) to the means (B, size).
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def loss(self, z: Tensor, x: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
+        return (self.network(z) - x).square().mean() / 2
 
     def draw(self, count: int, generator: torch.Generator) -> Mapping[str, Tensor]:
         return {}
@@ -243,6 +262,24 @@ class ImageDecoderSpec(Frozen):
         )
 
 
+class VectorDecoderSpec(Frozen):
+    """An MLP to the components of a standardised vector, which are independent given z.
+
+    Attributes:
+        hidden: Hidden widths.
+    """
+
+    name: Literal["vector"]
+    hidden: Widths = (128, 128)
+
+    def build(self, microstate: Microstate, latent_dim: int) -> Decoder:
+        """Builds the decoder for vectors of one size."""
+        if not isinstance(microstate, Vector):
+            raise mismatch(self.name, "vector", microstate, part="decoder")
+        return GaussianDecoder(MLP(latent_dim, microstate.size, hidden=self.hidden))
+
+
 AnyDecoder = Annotated[
-    LatticeDecoderSpec | SplineDecoderSpec | ImageDecoderSpec, Field(discriminator="name")
+    LatticeDecoderSpec | SplineDecoderSpec | ImageDecoderSpec | VectorDecoderSpec,
+    Field(discriminator="name"),
 ]

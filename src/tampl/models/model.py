@@ -1,45 +1,56 @@
-"""Architectures as data: what a recipe states and a checkpoint carries.
-
-Each record names one choice and builds its module; a combination that cannot work (a lattice
-encoder on vectors) is refused here, before anything is trained.
-
-The macroscopic model: E, T and R with what they need to stand alone.
+r"""The macroscopic model: E, T and R with what they need to stand alone.
 
 At inference the encoder sees the initial microstate only (the paper's Algorithm 2):
 
     z_0 = E(x_0),    z_{t+1} ~ T(. | z_t),    y_t = R(z_t).
 
-A model without an encoder starts from z_0 = y_0, standardised, instead.
-
-The readout speaks standardised macrostates; the model returns physical units.
+A model without an encoder starts from z_0 = y_0, standardised, instead. The readout speaks
+standardised macrostates; the model returns physical units. Base noise is drawn on the CPU from
+one stream per initial microstate, so that a forecast has the same noise whatever the device and
+however many microstates are forecast at once.
 """
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
-from pydantic import PositiveInt
+from numpy.typing import ArrayLike, NDArray
+from pydantic import PositiveInt, ValidationError
 from torch import Tensor, nn
 
-from ..data.dataset import Normalization
+from ..data.dataset import Normalization, Statistics
 from ..description import Description
 from ..errors import InputError
+from ..forecast import Forecast
 from ..frozen import Frozen
+from ..progress import bar
+from ..seeding import torch_generator
+from ..version import __version__
+from .checkpoint import load_tensors, save_tensors
 from .decoders import AnyDecoder
-from .encoders import (
-    AnyEncoder,
-    ResNetEncoderSpec,
-)
+from .encoders import AnyEncoder, ModuleEncoderSpec, ResNetEncoderSpec
+from .parts import resolve_device
 from .readouts import AnyReadout, MLPReadoutSpec
-from .transitions import (
-    AnyTransition,
-    Transition,
-)
+from .transitions import AnyTransition, Transition
 
-__all__ = ["MacroModel", "ModelSpec", "Modules"]
+__all__ = ["MacroModel", "ModelSpec", "Modules", "load_model"]
+
+FORMAT = "tampl-model-2"
+
+ROWS = 8192
+"""Ensemble members carried through the networks at once; larger gains nothing on two CPU cores."""
+
+ENCODED = 512
+"""Microstates encoded at once, which bounds the memory of a deterministic model's forecast."""
 
 
 class ModelSpec(Frozen):
-    """Encoder, transition and readout around one latent dimension d_z.
+    """The architecture as plain data: encoder, transition and readout around one dimension d_z.
+
+    A recipe states it and a checkpoint carries it. A combination that cannot work, such as a
+    lattice encoder on vectors, is refused before anything is trained.
 
     Attributes:
         latent_dim: Size of z.
@@ -106,15 +117,21 @@ class MacroModel(nn.Module):
 
     Arguments:
         description: The system it was trained on.
-        normalization: Statistics of the training macrostates.
+        statistics: What it keeps of its training set.
         modules: The modules; architecture, encoder, transition and readout are taken from them.
+
+    Attributes:
+        history: The log of the training, one plain record per epoch; empty for a loaded model.
     """
 
     y_mean: Tensor
     y_std: Tensor
+    x_mean: Tensor | None
+    x_std: Tensor | None
+    mean_trajectory: Tensor | None
 
     def __init__(
-        self, description: Description, *, normalization: Normalization, modules: Modules
+        self, description: Description, *, statistics: Statistics, modules: Modules
     ) -> None:
         super().__init__()
         self.spec = modules.spec
@@ -122,11 +139,28 @@ class MacroModel(nn.Module):
         self.encoder = modules.encoder
         self.transition = modules.transition
         self.readout = modules.readout
+        self.history: list[dict[str, Any]] = []
+        x, y = statistics.x, statistics.y
         # Copies, beside the weights: loading a model must not reach the caller's statistics.
         device = next(modules.transition.parameters()).device
-        for name, value in (("y_mean", normalization.mean), ("y_std", normalization.std)):
-            statistic = torch.tensor(value, dtype=torch.float64, device=device)
-            self.register_buffer(name, statistic)
+        for name, value in (
+            ("y_mean", y.mean),
+            ("y_std", y.std),
+            ("x_mean", None if x is None else x.mean),
+            ("x_std", None if x is None else x.std),
+            ("mean_trajectory", statistics.mean_trajectory),
+        ):
+            known = None if value is None else torch.tensor(value, dtype=torch.float64)
+            self.register_buffer(name, known if known is None else known.to(device))
+
+    def __repr__(self) -> str:
+        parameters = sum(parameter.numel() for parameter in self.parameters())
+        symbols = ", ".join(o.symbol for o in self.description.observables)
+        return (
+            f"MacroModel({self.spec.encoder.name} encoder, {self.spec.latent_dim} latent "
+            f"dimensions, {self.spec.transition.name} transition, {parameters:,} parameters; "
+            f"observables: {symbols})"
+        )
 
     @property
     def stochastic(self) -> bool:
@@ -152,9 +186,11 @@ class MacroModel(nn.Module):
         """
         dtype = next(self.transition.parameters()).dtype
         if not self.needs_macrostates:
+            if self.x_mean is not None:
+                microstates = (microstates - self.x_mean) / self.x_std
             return self.encoder(self.description.microstate.network_input(microstates, dtype))
         if macrostates is None:
-            raise InputError("the model starts from macrostates; give `macrostates` at t = 0 too")
+            raise InputError("the model starts from macrostates; give `y0`, those at t = 0, too")
         return self.encoder(((macrostates - self.y_mean) / self.y_std).to(dtype))
 
     def read(self, z: Tensor) -> Tensor:
@@ -172,3 +208,158 @@ class MacroModel(nn.Module):
         for step_noise in noise:
             z = self.transition(z, step_noise)
             yield self.read(z)
+
+    def forecast(
+        self,
+        x0: ArrayLike,
+        y0: ArrayLike | None = None,
+        *,
+        horizon: int | None = None,
+        members: int = 64,
+        seed: int = 0,
+        progress: bool = True,
+    ) -> Forecast:
+        """Forecasts the observables from microstates at t = 0: Algorithm 2.
+
+        Arguments:
+            x0: One initial microstate, or several stacked, (G, *shape). Particles may be more or
+                fewer than the model was trained on.
+            y0: The observed macrostates at t = 0 in physical units, (G, m). A model without an
+                encoder starts from them; any other reads y_0 from E(x_0).
+            horizon: Number H of frames ahead; by default as many as a training trajectory has.
+            members: Trajectories for each microstate; a deterministic model gives one.
+            seed: Governs the ensemble.
+            progress: Whether to show a bar.
+
+        Example:
+            >>> model.forecast(lattice, horizon=40, members=64, seed=1).mean  # doctest: +SKIP
+        """
+        horizon = self.description.frames - 1 if horizon is None else horizon
+        if horizon < 1 or members < 1:
+            raise InputError(
+                f"`horizon` is {horizon}, `members` is {members}; both must be positive"
+            )
+        states = self._stack(np.asarray(x0))
+        start = self._check_start(y0, len(states))
+        members = members if self.stochastic else 1
+        per_chunk = max(1, min(ENCODED, ROWS // members))
+        chunks = range(0, len(states), per_chunk)
+        observables = self.description.observables
+        samples = np.empty((len(states), members, horizon + 1, len(observables)))
+        with bar("forecasting", len(chunks), visible=progress) as advance:
+            for first in chunks:
+                chunk = slice(first, first + per_chunk)
+                z = self._encode_arrays(states[chunk], start[chunk])
+                noise = self._draw_noise(z, (horizon, members), seed=seed, first=first)
+                samples[chunk] = self._roll_out(z, noise)
+                advance("")
+        return Forecast(
+            samples=samples,
+            times=self.description.interval * np.arange(horizon + 1, dtype=np.float64),
+            symbols=tuple(observable.symbol for observable in observables),
+            units=tuple(observable.unit for observable in observables),
+            time_unit=self.description.time_unit,
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Saves weights, architecture, description and statistics to one safetensors file."""
+        header = {
+            "format": FORMAT,
+            "code_version": __version__,
+            "spec": self.spec.model_dump(mode="json"),
+            "description": self.description.model_dump(mode="json"),
+        }
+        save_tensors(Path(path), self.state_dict(), header)
+
+    def _stack(self, x0: NDArray[Any]) -> NDArray[Any]:
+        """Microstates in stored form, (G, *shape)."""
+        kind = self.description.microstate
+        states = kind.check(x0, "`x0`")
+        if states.ndim > len(kind.shape) + 1:
+            raise InputError(f"`x0` has shape {states.shape}; stack microstates along one axis")
+        # The kind says how many axes a microstate has; sets of particles may be of any size.
+        states = states.reshape(-1, *states.shape[-len(kind.shape) :])
+        if not len(states):
+            raise InputError("`x0` is empty; give one microstate at least")
+        return states
+
+    def _check_start(self, y0: ArrayLike | None, count: int) -> NDArray[np.float64]:
+        shape = (count, len(self.description.observables))
+        if not self.needs_macrostates:
+            return np.zeros(shape)  # nobody looks at them
+        start = np.asarray(() if y0 is None else y0, dtype=np.float64)
+        if start.shape != shape or not np.isfinite(start).all():
+            raise InputError(
+                f"`y0` has shape {start.shape}; the model starts from the macrostates at t = 0, "
+                f"finite numbers of shape {shape} for these microstates"
+            )
+        return start
+
+    @torch.inference_mode()
+    def _encode_arrays(self, states: NDArray[Any], start: NDArray[Any]) -> Tensor:
+        # Copies, because torch takes no array that is read-only or runs backwards.
+        both = (torch.from_numpy(array.copy()).to(self.y_mean.device) for array in (states, start))
+        return self.encode(*both)
+
+    def _draw_noise(self, z: Tensor, sizes: tuple[int, int], *, seed: int, first: int) -> Tensor:
+        """Base noise (H, G, N, noise_dim) of horizon H and N members, from a stream per state."""
+        shape = (*sizes, self.transition.noise_dim)
+        streams = (torch_generator(seed, "forecast", first + g) for g in range(len(z)))
+        drawn = [torch.randn(shape, generator=stream) for stream in streams]
+        return torch.stack(drawn, dim=1).to(z.device, z.dtype)
+
+    @torch.inference_mode()
+    def _roll_out(self, z: Tensor, noise: Tensor) -> NDArray[np.float64]:
+        """Macrostates (G, N, H + 1, m) from latent states (G, d), noise (H, G, N, noise_dim)."""
+        groups, members = noise.shape[1:3]
+        rows = z.repeat_interleave(members, dim=0)
+        y = torch.stack(list(self.rollout(rows, noise.flatten(1, 2))), dim=1)
+        return y.unflatten(0, (groups, members)).cpu().numpy()
+
+
+def load_model(
+    path: str | Path, *, encoder: nn.Module | None = None, device: torch.device | str = "auto"
+) -> MacroModel:
+    """Loads a model saved by `MacroModel.save`, in evaluation mode.
+
+    Arguments:
+        path: The file.
+        encoder: The encoder's module, for a model that was trained with one from outside of tampl;
+            its weights are replaced by those of the file.
+        device: Where to put the model; "auto" takes a GPU where there is one.
+    """
+    device = resolve_device(str(device))
+    tensors, header = load_tensors(Path(path), FORMAT)
+    try:
+        model = _rebuild(tensors, header, encoder)
+    # What torch raises where names or shapes of the tensors differ is a RuntimeError.
+    except (KeyError, ValidationError, InputError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path} does not hold the model it describes: {reason}") from error
+    return model.to(device).eval()
+
+
+def _rebuild(
+    tensors: Mapping[str, Tensor], header: Mapping[str, Any], encoder: nn.Module | None
+) -> MacroModel:
+    spec = ModelSpec.model_validate(header["spec"])
+    if encoder is not None:
+        spec = spec.model_copy(update={"encoder": ModuleEncoderSpec.of(encoder)})
+    description = Description.model_validate(header["description"])
+    # The weights keep the precision they were trained in; the statistics stay float64.
+    dtypes = (value.dtype for name, value in tensors.items() if name.startswith("transition."))
+    # The file brings all weights: published ones need not be fetched to be overwritten.
+    modules = Modules.build(spec.blank(), description).to(next(dtypes, torch.float32))
+    modules.spec = spec
+    path = tensors.get("mean_trajectory")
+    x = None  # models from before vectors were standardised have none either
+    if "x_mean" in tensors:
+        x = Normalization(tensors["x_mean"].numpy(), tensors["x_std"].numpy())
+    statistics = Statistics(
+        y=Normalization(tensors["y_mean"].numpy(), tensors["y_std"].numpy()),
+        x=x,
+        mean_trajectory=None if path is None else path.numpy(),
+    )
+    model = MacroModel(description, statistics=statistics, modules=modules)
+    model.load_state_dict(tensors)
+    return model

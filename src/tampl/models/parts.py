@@ -1,4 +1,4 @@
-"""What the specifications share."""
+"""What the parts of a model share: widths, precision, device, and one way to be refused."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from pydantic import PositiveInt
 from ..errors import InputError
 from ..microstates import Microstate
 
-__all__ = ["DTYPES", "Precision", "Source", "Widths", "mismatch"]
+__all__ = ["DTYPES", "Precision", "Source", "Widths", "mismatch", "resolve_device"]
 
 Widths = tuple[PositiveInt, ...]
 
@@ -31,3 +31,21 @@ def mismatch(
         f"the {part} `{name}` takes {needs} microstates, not {type(microstate).__name__.lower()} "
         f"ones; choose another `model.{part}.name`"
     )
+
+
+def resolve_device(device: str) -> str:
+    """The name of a torch device that is there; "auto" takes a GPU where there is one.
+
+    Example:
+        >>> resolve_device("cpu")
+        'cpu'
+    """
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device).cpu()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise InputError(
+            f"`device` is {device!r}, which is not available here: {error}"
+        ) from error
+    return device

@@ -1,4 +1,4 @@
-"""Readouts as data."""
+"""Readouts R: each specification builds its module."""
 
 from typing import Annotated, Literal
 

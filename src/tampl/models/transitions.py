@@ -2,9 +2,7 @@
 
 A transition gives its own loss l_tr(T; z_t, z_{t+1}) and one step z_t -> z_{t+1}. Randomness is
 data: the loss takes the draws it needs, a step takes its base noise w_0 (of size 0 where the
-transition is deterministic).
-
-Transitions as data.
+transition is deterministic). Each specification builds its transition.
 """
 
 from abc import ABC, abstractmethod

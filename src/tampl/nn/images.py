@@ -1,6 +1,6 @@
-"""Residual networks on gray pictures, with the names of torchvision's parameters.
+"""Networks on gray pictures: residual networks as encoders, and a decoder back to a picture.
 
-The network is that of He et al.: a 7 x 7 stem, four stages of basic blocks, the mean over the
+Parameters have the names of torchvision's. The network is that of He et al.: a 7 x 7 stem, four stages of basic blocks, the mean over the
 picture, one linear layer. `blocks` of 3, 4, 6, 3 and `widths` of 64, 128, 256, 512 are ResNet-34.
 It differs from torchvision's in three points.
 
@@ -23,8 +23,6 @@ Not at zero: of a small picture the shortcuts alone see a few pixels, which may 
 References:
     He et al., "Deep residual learning for image recognition", CVPR 2016; Hayou et al., "Stable
     ResNet", AISTATS 2021, for the scale of branches.
-
-From a latent state back to a picture.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
-"""Multilayer perceptrons and residual maps.
+"""Multilayer perceptrons, residual maps, and the velocity field v(u_s, s; z) of a flow.
 
-Features of the flow time s in [0, 1]: s itself, and sin and cos of pi k s for k = 1, ..., n.
-
-The velocity field v(u_s, s; z) of a conditional flow on vectors.
+The flow time s in [0, 1] enters as s itself and as sin and cos of pi k s for k = 1, ..., n.
 """
 
 import math

@@ -1,21 +1,18 @@
-"""The training view of a store: every frame on the training device, in stored form.
+"""Which frames a training sees: all frames on the device, windows of them, moved by symmetries.
 
 Frames of all trajectories lie one after another; a *pair* is the index t of a frame whose
 successor t + 1 belongs to the same trajectory. A batch of indices becomes network input on the
 device, so the stored form (a byte per site) is all that is ever resident; a training with
 symmetries keeps it twice.
 
-Which frames an epoch sees: windows of consecutive frames, all of them or a part.
+A *window* of W frames holds W - 1 pairs, so whatever encodes both ends of its pairs encodes W
+frames for W - 1 pairs instead of two for each; W = 2 is plain pairs. Windows tile the trajectories
+from an offset that is drawn anew for each selection, and a stated fraction of them, at random, is
+what one selection holds.
 
-A window of W frames holds W - 1 pairs, so whatever encodes both ends of its pairs encodes W frames
-for W - 1 pairs instead of two for each; W = 2 is plain pairs. Windows tile the trajectories from
-an offset that is drawn anew for each selection, and a stated fraction of them, at random, is what
-one selection holds.
-
-Frames moved by symmetries of the system, every trajectory anew in each part of a training.
-
-Moving whole trajectories, not single frames, keeps pairs and windows what they are; and moving
-them where the latent cache is made anew keeps the cache that of the frames a stage sees.
+Symmetries move whole trajectories, not single frames, which keeps pairs and windows intact. They
+are drawn anew where the latent cache is made anew, so that the cache is that of the frames a stage
+sees.
 """
 
 from collections.abc import Iterator
@@ -24,8 +21,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..data.dataset import Normalization
-from ..data.store import Trajectories
+from ..data.dataset import Dataset, Statistics
 from ..errors import InputError
 from ..microstates import Microstate
 from ..seeding import torch_generator
@@ -45,10 +41,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Frames:
-    """All frames of a split.
+    """All frames of a data set.
 
     Attributes:
-        stored: Microstates in stored form, (n_frames, *shape).
+        stored: Microstates in stored form, standardised where their kind is, (n_frames, *shape).
         macrostates: Standardised macrostates, (n_frames, m).
         pairs: Index of the first frame of every pair, (n_pairs,).
         length: Frames of a trajectory.
@@ -64,31 +60,30 @@ class Frames:
     @classmethod
     def load(
         cls,
-        trajectories: Trajectories,
-        microstate: Microstate,
-        normalization: Normalization,
+        data: Dataset,
+        statistics: Statistics,
         *,
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
     ) -> "Frames":
-        """Puts trajectories on a device.
+        """Puts a data set on a device.
 
         Arguments:
-            trajectories: Microstates (n, F, *shape) and macrostates (n, F, m).
-            microstate: The kind of microstate.
-            normalization: Statistics that standardise the macrostates.
+            data: The trajectories.
+            statistics: What standardises macrostates, and microstates where their kind is.
             device: Where to keep and to train.
             dtype: Precision of the networks.
         """
-        runs, frames = trajectories.macrostates.shape[:2]
-        y = torch.from_numpy(normalization.standardize(trajectories.macrostates))
+        runs, frames = data.y.shape[:2]
+        x = data.x if statistics.x is None else statistics.x.standardize(data.x)
+        y = torch.from_numpy(statistics.y.standardize(data.y))
         index = torch.arange(runs * frames, device=device).view(runs, frames)
         return cls(
-            stored=torch.from_numpy(trajectories.microstates).flatten(0, 1).to(device),
+            stored=torch.from_numpy(x).flatten(0, 1).to(device),
             macrostates=y.flatten(0, 1).to(device, dtype),
             pairs=index[:, :-1].flatten(),
             length=frames,
-            microstate=microstate,
+            microstate=data.description.microstate,
         )
 
     def __len__(self) -> int:

@@ -63,33 +63,35 @@ class Keeper(Protocol):
         """Whether nothing is missing of a finished training."""
         ...
 
+    def best_model(self) -> MacroModel | None:
+        """The model that `keep_best` kept last, also in an earlier call; None if there is none."""
+        ...
+
 
 class MemoryKeeper:
-    """Keeps the best and the last model in memory; there is nothing to resume.
-
-    Attributes:
-        best: The model with the lowest validation error; None before the first validation.
-        last: The model of the last epoch; None before it.
-    """
+    """Keeps the best and the last model in memory; there is nothing to resume."""
 
     def __init__(self) -> None:
-        self.best: MacroModel | None = None
-        self.last: MacroModel | None = None
+        self._best: MacroModel | None = None
+        self._last: MacroModel | None = None
 
     def resume(self, trainer: Trainer) -> History:
         return History()
 
     def keep_best(self, model: MacroModel) -> None:
-        self.best = model
+        self._best = model
 
     def keep_last(self, model: MacroModel) -> None:
-        self.last = model
+        self._last = model
 
     def keep_state(self, trainer: Trainer, history: History) -> None:
         pass
 
     def is_complete(self) -> bool:
-        return self.last is not None
+        return self._last is not None
+
+    def best_model(self) -> MacroModel | None:
+        return self._best
 
 
 def run_training(

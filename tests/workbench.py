@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
 import torch
 
-from tampl.data import Normalization, Store, write_miniature
+from tampl.data import Dataset, Statistics, Store, write_miniature
 from tampl.methods import Method
 from tampl.models import MacroModel, ModelSpec, Modules
 from tampl.seeding import ambient_seed
@@ -30,8 +29,16 @@ class Workbench:
     """A store and what it takes to train on it."""
 
     store: Store
-    normalization: Normalization
+    data: Dataset
+    statistics: Statistics
     frames: Frames
+
+    @classmethod
+    def prepare(cls, folder: Path, device: torch.device) -> "Workbench":
+        store = write_miniature(SIRS(size=8, frames=6, clusters=(1, 2)), folder)
+        data = store.dataset("train")
+        frames = Frames.load(data, data.statistics, device=device, dtype=torch.float64)
+        return cls(store, data, data.statistics, frames)
 
     def training(self, **changes: object) -> TrainingSpec:
         settings = {"epochs": 3, "batch_size": 7, "seed": 5} | changes
@@ -48,22 +55,5 @@ class Workbench:
         return Trainer(method.turns(training), modules, frames=self.frames, training=training)
 
     def model(self, modules: Modules) -> MacroModel:
-        description, statistics = self.store.description, self.normalization
-        return MacroModel(description, normalization=statistics, modules=modules)
-
-
-@pytest.fixture(scope="session")
-def bench(tmp_path_factory: pytest.TempPathFactory, device: torch.device) -> Workbench:
-    folder: Path = tmp_path_factory.mktemp("methods") / "store"
-    store = write_miniature(SIRS(size=8, frames=6, clusters=(1, 2)), folder)
-    trajectories = store.trajectories("train")
-    normalization = Normalization.fit(trajectories.macrostates)
-
-    kind = store.description.microstate
-    frames = Frames.load(trajectories, kind, normalization, device=device, dtype=torch.float64)
-    return Workbench(store, normalization, frames)
-
-
-@pytest.fixture
-def spec() -> ModelSpec:
-    return SPEC
+        description = self.store.description
+        return MacroModel(description, statistics=self.statistics, modules=modules)

@@ -1,1 +1,0 @@
-"""Specifications of encoders, transitions, readouts and decoders, one module each."""
