@@ -42,7 +42,7 @@ data = tampl.Dataset(x, y, interval=0.5, observables=["S", "I", "R"])
 train, valid, test = data.split(0.8, 0.1, 0.1, seed=0)
 
 # %% Train; the model with the lowest validation error is kept
-model = tampl.TamplPlus(latent_dim=8).fit(train, valid=valid, epochs=12, seed=42)
+model = tampl.TamplPlus(latent_dim=8).fit(train, valid=valid, epochs=30, seed=42)
 print(model)
 
 # %% Forecast: an ensemble of futures from one lattice each

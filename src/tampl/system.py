@@ -1,8 +1,8 @@
 """What a system is: parameters and random words in, trajectories and observables out.
 
-A system knows physics and units and nothing about learning. It is plain data, its physical parameters;
-randomness enters as four 64-bit words per trajectory (`tampl.seeding.kernel_words`), so that a
-trajectory has the same bytes whatever runs beside it.
+A system knows physics and units and nothing about learning. It is plain data, its physical
+parameters; randomness enters as four 64-bit words per trajectory (`tampl.seeding.kernel_words`),
+so that a trajectory has the same bytes whatever runs beside it.
 """
 
 from abc import ABC, abstractmethod
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from .description import Description
 from .errors import InputError
 from .frozen import Frozen
+from .seeding import kernel_words
 
 __all__ = ["Closure", "InitialState", "Simulated", "System", "check_words", "whole_steps"]
 
@@ -100,11 +101,35 @@ class System(Frozen, ABC):
     def simulate(self, microstates: NDArray[Any], words: NDArray[np.uint64]) -> Simulated:
         """Runs one trajectory from each microstate (n, *shape) with its words (n, 4)."""
 
-    @abstractmethod
+    def simulate_from(self, x0: NDArray[Any], *, members: int = 1, seed: int = 0) -> Simulated:
+        """Simulates from one's own initial microstates.
+
+        Arguments:
+            x0: One microstate, or several stacked, (n, *shape).
+            members: Trajectories from each.
+            seed: Governs the trajectories.
+
+        Returns:
+            Trajectories (n members, F, ...), those of one microstate one after another.
+        """
+        kind = self.description.microstate
+        states = kind.check(np.asarray(x0), "`x0`").reshape(-1, *kind.shape)
+        if members < 1:
+            raise InputError(f"`members` is {members}; it must be at least 1")
+        words = [
+            kernel_words(seed, "simulate_from", state, member)
+            for state in range(len(states))
+            for member in range(members)
+        ]
+        return self.simulate(np.repeat(states, members, axis=0), np.stack(words))
+
     def ensemble(
         self, microstates: NDArray[Any], words: NDArray[np.uint64]
     ) -> NDArray[np.float64]:
         """Runs N members from each of n microstates and keeps their macrostates only.
+
+        By default `simulate` runs the members of one microstate at a time. A system may keep its
+        microstates out of memory instead.
 
         Arguments:
             microstates: Initial microstates, (n, *shape).
@@ -113,14 +138,20 @@ class System(Frozen, ABC):
         Returns:
             Macrostates (n, N, F, m).
         """
+        starts = (np.repeat(x[None], words.shape[1], axis=0) for x in microstates)
+        pairs = zip(starts, words, strict=True)
+        return np.stack([self.simulate(start, own).macrostates for start, own in pairs])
 
     @abstractmethod
     def observe(self, microstates: NDArray[Any]) -> NDArray[np.float64]:
         """The prescribed map g: microstates (..., *shape) to macrostates (..., m)."""
 
-    @abstractmethod
     def faults(self, macrostates: NDArray[np.float64]) -> str | None:
-        """What is physically wrong with macrostates (..., m), in words; None where nothing is."""
+        """What is physically wrong with macrostates (..., m), in words; None where nothing is.
+
+        By default they must be finite. A system may know more, such as bounds.
+        """
+        return None if np.isfinite(macrostates).all() else "an observable is not finite"
 
     def closures(self) -> Mapping[str, Closure]:
         """The system's textbook closures by name; none by default."""

@@ -35,3 +35,11 @@ def test_a_deterministic_spread_is_zero():
     reference = generator.normal(size=(4, 20, 6, 1))
     (ratio,) = spread_ratios(np.repeat(reference[:, :1], 20, axis=1), reference)
     assert ratio == pytest.approx(0, abs=1e-12)
+
+
+def test_a_conserved_quantity_has_no_ratio_and_divides_nothing_by_zero():
+    generator = np.random.default_rng(0)
+    reference = generator.normal(size=(4, 20, 6, 2))
+    reference[..., 1] = 0.25
+    first, second = spread_ratios(reference, reference)
+    assert first == pytest.approx(1) and np.isnan(second)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tampl.errors import InputError
-from tampl.evaluation.metrics import Score, distinct_kernel_mean, marginal_mmd2, rmse, score
+from tampl.evaluation.metrics import Score, crps, distinct_kernel_mean, marginal_mmd2, rmse, score
 
 
 @dataclass
@@ -164,3 +164,27 @@ def test_memory_at_the_size_of_the_paper():
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     assert int(run.stdout) < 300_000
+
+
+def test_crps_is_that_of_a_gaussian_in_closed_form():
+    """E CRPS(N(0, 1), y) = y (2 Phi(y) - 1) + 2 phi(y) - 1 / sqrt(pi); Gneiting and Raftery."""
+    predicted = np.random.default_rng(0).normal(size=(1, 20_000, 2, 1))
+    for y in (-1.5, 0.0, 0.7):
+        phi, cumulative = (
+            math.exp(-(y**2) / 2) / math.sqrt(2 * math.pi),
+            math.erf(y / math.sqrt(2)),
+        )
+        expected = y * cumulative + 2 * phi - 1 / math.sqrt(math.pi)
+        found = crps(predicted, np.full((1, 1, 2, 1), y), Affine())
+        assert found == pytest.approx(expected, abs=0.01)
+
+
+def test_crps_agrees_with_its_definition_and_with_the_absolute_error():
+    predicted, reference = ensembles(2, 5, 4, 3)
+    reference = reference[:, :2]
+    u, v = predicted[:, :, 1:], reference[:, :, 1:]
+    within = [np.abs(u[:, i] - u[:, j]).mean() for i in range(5) for j in range(5) if i != j]
+    expected = np.abs(u[:, :, None] - v[:, None]).mean() - np.mean(within) / 2
+    assert crps(predicted, reference, Affine()) == pytest.approx(expected)
+    alone = np.abs(u[:, :1] - v).mean()
+    assert crps(predicted[:, :1], reference, Affine()) == pytest.approx(alone)

@@ -92,3 +92,36 @@ def test_other_lengths_are_welcome(model, tmp_path):
     test = store.references()
     evaluation = evaluate(model, test, closures=longer.closures())
     assert evaluation.cases.times[-1] == pytest.approx(8 * longer.interval)
+
+
+def test_single_trajectories_are_scored_without_a_floor(model, store):
+    data = store.dataset("valid")
+    evaluation = evaluate(model, data, progress=False)
+    assert evaluation.mmd is None and evaluation.floor is None and "floor" not in evaluation.scores
+    ours = model.forecast(data.x[:, 0], horizon=4, members=64, progress=False)
+    y = model.normalization.standardize
+    expected = np.sqrt(((y(ours.mean) - y(data.y))[:, 1:] ** 2).mean())
+    assert evaluation.rmse == pytest.approx(expected)
+    assert 0 < evaluation.crps and evaluation.spread == {}
+
+
+def test_persistence_stays_at_the_start(model, store):
+    test = store.references()
+    y = model.normalization.standardize(test.y.mean(axis=1))
+    expected = np.sqrt(((y[:, :1] - y)[:, 1:] ** 2).mean())
+    assert evaluate(model, test, progress=False).persistence.rmse == pytest.approx(expected)
+
+
+def test_trajectories_from_one_state_are_scored_as_an_ensemble(model, store):
+    valid = store.dataset("valid")
+    both = valid.select(np.array([0, 0, 1, 1]))
+    both.y[1::2, 1:] += 0.01  # the data set's own copy
+    evaluation = evaluate(model, both, progress=False)
+    assert evaluation.floor is not None
+    assert (evaluation.mmd is None) == (not model.stochastic)
+
+
+def test_a_model_that_does_not_know_the_mean_trajectory_leaves_it_out(model, store):
+    known, model.mean_trajectory = model.mean_trajectory, None
+    assert evaluate(model, store.references(), progress=False).mean_trajectory is None
+    model.mean_trajectory = known

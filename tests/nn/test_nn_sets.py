@@ -205,3 +205,15 @@ def test_log_position_is_the_flow_s_change_of_variables():
         base = torch.distributions.Normal(0.0, 1.0).log_prob(to_base(r)).sum()
         expected = base + jacobian.det().abs().log()
         torch.testing.assert_close(law.log_position(r, z), expected)
+
+
+def test_a_set_can_be_counted_where_sizes_vary():
+    """Particles twice over have the same mean; only a network that counts tells them apart."""
+    x = particles(0, 2, 6)
+    twice = torch.cat([x, x], dim=1)
+    blind, counting = make_encoder(), make_encoder(counted=6)
+    with torch.no_grad():
+        torch.testing.assert_close(blind(x), blind(twice))
+        assert (counting(x) - counting(twice)).abs().max() > 1e-3
+        padded = torch.cat([x, torch.zeros_like(x)], dim=1)
+        torch.testing.assert_close(counting(x), counting(padded))

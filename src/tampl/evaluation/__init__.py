@@ -2,7 +2,7 @@
 
 from .cases import Case, Cases, Curve, choose_cases, curve
 from .comparison import Comparison
-from .metrics import Score, excess, floor, marginal_mmd2, rmse, score
+from .metrics import Score, crps, excess, floor, marginal_mmd2, rmse, score
 from .suite import Evaluation, evaluate
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Evaluation",
     "Score",
     "choose_cases",
+    "crps",
     "curve",
     "evaluate",
     "excess",

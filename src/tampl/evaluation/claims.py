@@ -58,9 +58,14 @@ def read_peaks(plain: Mapping[str, Mapping[str, Any]]) -> Peaks:
 
 
 def spread_ratios(predicted: NDArray[Any], reference: NDArray[Any]) -> list[float]:
-    """Spread of an ensemble (G, N, F, m) over that of the references, for every observable."""
+    """Spread of an ensemble (G, N, F, m) over that of the references, for every observable.
+
+    NaN where the references have none, as those of a conserved quantity.
+    """
     ours, truth = (_mean_variance(y) for y in (predicted, reference))
-    return np.sqrt(ours / truth).tolist()
+    ratios = np.full_like(truth, np.nan)
+    np.divide(ours, truth, out=ratios, where=truth > 0)
+    return np.sqrt(ratios).tolist()
 
 
 def _mean_variance(ensemble: NDArray[Any]) -> NDArray[np.float64]:

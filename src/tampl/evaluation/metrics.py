@@ -23,7 +23,11 @@ The *excess* is what remains of a score when that noise is taken away. Squares a
 sqrt(RMSE^2 - RMSE_floor^2) and MMD^2 - MMD^2_floor. A deterministic forecast meets only the
 references' half of RMSE_floor^2, and has no MMD.
 
-Reference: the paper's appendix "Metric Definitions and Evaluation Details".
+CRPS = <|y - y_ref|> - 1/2 <|y - y'|>, the last mean over distinct members, is what an ensemble is
+worth against single trajectories.
+
+References: the paper's appendix "Metric Definitions and Evaluation Details"; Gneiting and Raftery,
+"Strictly proper scoring rules, prediction, and estimation", JASA 2007.
 """
 
 from collections.abc import Iterator
@@ -42,6 +46,7 @@ from ..errors import InputError
 __all__ = [
     "FLOOR",
     "Score",
+    "crps",
     "distinct_kernel_mean",
     "excess",
     "floor",
@@ -83,6 +88,30 @@ def score(predicted: NDArray[Any], reference: NDArray[Any], normalization: Norma
     if predicted.ndim == 3:
         return Score(rmse(ours, truth.mean(axis=1)), None)
     return Score(rmse(ours.mean(axis=1), truth.mean(axis=1)), marginal_mmd2(ours, truth))
+
+
+def crps(predicted: NDArray[Any], reference: NDArray[Any], normalization: Normalization) -> float:
+    """The continuous ranked probability score against each single trajectory, mean of all.
+
+    Arguments:
+        predicted: An ensemble (G, N, F, m) in physical units, frame t = 0 included (it is not
+            scored). One member is a deterministic prediction.
+        reference: Trajectories (G, N', F, m), likewise.
+        normalization: The training data's statistics.
+    """
+    ours, truth = (
+        _member_rows(standardized_future(y, normalization)) for y in (predicted, reference)
+    )
+    members, pairs = ours.shape[1], ours.shape[1] * truth.shape[1]
+    parts = zip(_parts(ours, pairs, _BLOCK), _parts(truth, pairs, _BLOCK), strict=True)
+    apart = sum((u[:, :, None] - v[:, None, :]).abs_().sum().item() for u, v in parts)
+    error = apart / (len(ours) * pairs)
+    if members == 1:
+        return error
+    # Of sorted members, |y - y'| over distinct pairs is a weighted sum.
+    weights = 2.0 * torch.arange(members, dtype=torch.float64) - (members - 1)
+    within = (ours.sort(dim=1).values @ weights).mean().item() * 2 / (members * (members - 1))
+    return error - within / 2
 
 
 def rmse(predicted_mean: NDArray[Any], reference_mean: NDArray[Any]) -> float:

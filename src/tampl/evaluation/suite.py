@@ -22,7 +22,7 @@ from ..models import MacroModel
 from ..system import Closure
 from .cases import Case, Cases, choose_cases, curve
 from .claims import Peaks, peaks, spread_ratios
-from .metrics import FLOOR, Score, floor, score
+from .metrics import FLOOR, Score, crps, floor, score
 
 __all__ = [
     "MEAN_TRAJECTORY",
@@ -52,11 +52,13 @@ class Evaluation:
         mean_trajectory: Score of the mean training trajectory; None where it is not known for
             all times.
         persistence: Score of staying at y_0.
+        crps: Continuous ranked probability score against single trajectories, in standardised
+            units; for a deterministic model the mean absolute error.
         scores: All of these and the closures by name, the model's own first.
         cases: A few initial microstates with their futures, for figures; None where there is one
             initial microstate only.
         peaks: Peaks of every observable, by name and by symbol; `reference` among the names.
-        spread: The model's spread over the true one, by symbol; empty where either has none.
+        spread: The model's spread over the true one, by symbol, where both have one.
     """
 
     rmse: float
@@ -64,6 +66,7 @@ class Evaluation:
     floor: Score | None
     mean_trajectory: Score | None
     persistence: Score
+    crps: float
     scores: Mapping[str, Score] = field(repr=False)
     cases: Cases | None = field(repr=False)
     peaks: Peaks = field(repr=False)
@@ -119,13 +122,14 @@ def evaluate(
         floor=scores.get(FLOOR),
         mean_trajectory=scores.get(MEAN_TRAJECTORY),
         persistence=scores[PERSISTENCE],
+        crps=crps(ours.samples, truth.y, statistics),
         scores=scores,
         cases=_keep_cases(ours, truth, shown, statistics) if len(truth) > 1 else None,
         peaks={
             key: dict(zip(ours.symbols, peaks(y, ours.times), strict=True))
             for key, y in {"reference": truth.y, **shown}.items()
         },
-        spread=dict(zip(ours.symbols, ratios, strict=bool(ratios))),
+        spread={symbol: r for symbol, r in zip(ours.symbols, ratios, strict=False) if r == r},
     )
 
 

@@ -59,6 +59,7 @@ class DeepSetEncoderSpec(Frozen):
     Attributes:
         widths: Features of a particle after each shared layer.
         hidden: Hidden widths of the closing MLP.
+        counts: Whether the network sees how many particles there are, for sets of various sizes.
         precision: Of the shared layers on a GPU; a CPU has float32.
     """
 
@@ -66,6 +67,8 @@ class DeepSetEncoderSpec(Frozen):
     reads: ClassVar[Source] = "x"
     widths: Widths = Field((256, 256), min_length=1)
     hidden: Widths = (128,)
+    # None and not False: what was trained before there was a choice stays the same recipe.
+    counts: bool | None = None
     precision: Precision = "float32"
 
     def build(self, microstate: Microstate, latent_dim: int) -> nn.Module:
@@ -78,6 +81,7 @@ class DeepSetEncoderSpec(Frozen):
             outputs=latent_dim,
             widths=self.widths,
             hidden=self.hidden,
+            counted=microstate.count if self.counts else None,
             dtype=DTYPES[self.precision],
         )
 

@@ -4,7 +4,8 @@ A DeepSet shares one network phi among all particles and sees the set through a 
 
     z = rho(a (1/n sum_i phi(r_i, c_i) - m)),    r_i a position, c_i the one-hot of a type,
 
-with a fixed factor a and m the mean of the initial phi over particles of all types everywhere.
+with a fixed factor a and m the mean of the initial phi over particles of all types everywhere. A
+mean cannot count; where the number n of particles varies, rho sees log(n / N) beside it.
 
 Sets of fewer than N particles are filled up with rows of zeros. phi has no biases and SiLU(0) = 0,
 so that such a row stays exactly zero and a plain sum over all rows leaves it out. Nothing is lost:
@@ -60,6 +61,7 @@ class DeepSet(nn.Module):
         outputs: Size of the encoding.
         widths: Features of a particle after each shared layer.
         hidden: Hidden widths of the closing MLP.
+        counted: The number N that sets are counted against; None where all have the same size.
         dtype: Precision of the shared layers on a GPU; weights, sum and MLP keep their own.
 
     Example:
@@ -78,16 +80,18 @@ class DeepSet(nn.Module):
         outputs: int,
         widths: Sequence[int],
         hidden: Sequence[int],
+        counted: int | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()
         self.types = types
+        self.counted = counted
         self.dtype = dtype
         self.layers = nn.ModuleList(
             nn.Linear(width, next_width, bias=False)
             for width, next_width in pairwise([dim + types, *widths])
         )
-        self.head = MLP(widths[-1], outputs, hidden=hidden)
+        self.head = MLP(widths[-1] + (counted is not None), outputs, hidden=hidden)
         for layer in (*self.layers[1:], *self.head):
             if isinstance(layer, nn.Linear):
                 gain = LAST_GAIN if layer is self.head[-1] else SILU_GAIN
@@ -114,7 +118,11 @@ class DeepSet(nn.Module):
         features = self.features(x, self.dtype if low else x.dtype)
         present = x[..., -self.types :].sum(dim=(-2, -1)).clamp_min(1)
         mean = features.sum(dim=-2, dtype=x.dtype) / present.unsqueeze(-1)
-        return self.head(CONTRAST * (mean - self.mixed))
+        seen = CONTRAST * (mean - self.mixed)
+        if self.counted is not None:
+            number = (present / self.counted).log().unsqueeze(-1)
+            seen = torch.cat([seen, CONTRAST * number], dim=-1)
+        return self.head(seen)
 
     def features(self, x: Tensor, dtype: torch.dtype) -> Tensor:
         """The phi of every particle, (B, N, widths[-1]), in a given precision."""
