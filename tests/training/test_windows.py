@@ -51,7 +51,11 @@ def test_steps_are_those_of_a_pass(bench, window):
     training = bench.training(window=window, fraction=0.7, batch_size=8)
     order = torch.Generator(bench.frames.stored.device).manual_seed(0)
     batches = list(select(bench.frames, training, 0).batches(8, order))
-    assert len(batches) <= steps_per_pass(bench.frames, training) <= len(batches) + 1
+    assert (
+        len(batches)
+        <= steps_per_pass(bench.frames, training, training.batch_size)
+        <= len(batches) + 1
+    )
     assert all(len(starts) * (window - 1) <= 8 for starts in batches)
 
 

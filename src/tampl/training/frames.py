@@ -134,11 +134,25 @@ class Selection:
         """Index of the first frame of every pair, (n (W - 1),)."""
         return spans(self.starts, self.window - 1)
 
-    def batches(self, batch_size: int, generator: torch.Generator) -> Iterator[Tensor]:
-        """Starts of windows in random order, as many at once as hold `batch_size` pairs."""
+    def batches(
+        self, batch_size: int, generator: torch.Generator, *, steps: int | None = None
+    ) -> Iterator[Tensor]:
+        """Starts of windows in random order, as many at once as hold `batch_size` pairs.
+
+        Arguments:
+            batch_size: Pairs in a batch.
+            generator: Of the order.
+            steps: How many batches, each of windows drawn anew; None for every window once.
+        """
         count, device = len(self.starts), self.starts.device
-        order = torch.randperm(count, generator=generator, device=device)
-        yield from self.starts[order].split(_per_batch(batch_size, self.window))
+        size = _windows_per_batch(batch_size, self.window)
+        if steps is None:
+            order = torch.randperm(count, generator=generator, device=device)
+            yield from self.starts[order].split(size)
+            return
+        for _ in range(steps):
+            drawn = torch.randint(count, (min(size, count),), generator=generator, device=device)
+            yield self.starts[drawn]
 
 
 def select(frames: Frames, training: TrainingSpec, number: int) -> Selection:
@@ -165,10 +179,10 @@ def spans(starts: Tensor, length: int) -> Tensor:
     return (starts[:, None] + torch.arange(length, device=starts.device)).flatten()
 
 
-def steps_per_pass(frames: Frames, training: TrainingSpec) -> int:
+def steps_per_pass(frames: Frames, training: TrainingSpec, batch_size: int) -> int:
     """Batches of a pass, the most there can be."""
     kept = _kept(training, len(frames.windows(training.window, 0)))
-    return -(-kept // _per_batch(training.batch_size, training.window))
+    return -(-kept // _windows_per_batch(batch_size, training.window))
 
 
 def refuse_long_windows(frames: Frames, training: TrainingSpec) -> None:
@@ -183,7 +197,7 @@ def _kept(training: TrainingSpec, windows: int) -> int:
     return max(1, round(training.fraction * windows))
 
 
-def _per_batch(batch_size: int, window: int) -> int:
+def _windows_per_batch(batch_size: int, window: int) -> int:
     return max(1, batch_size // (window - 1))
 
 

@@ -73,6 +73,8 @@ class Stage:
         finish: Optional closing step, after every pass.
         replays: Whether a GPU may record a step and replay it; not where the loss waits for the
             device.
+        batch_size: Pairs in a batch; None for that of the training.
+        steps: Batches in a pass, drawn at random; None for one pass over all pairs.
     """
 
     name: str
@@ -83,6 +85,8 @@ class Stage:
     optimiser: OptimiserSpec
     finish: Callable[[Modules], None] | None = None
     replays: bool = True
+    batch_size: int | None = None
+    steps: int | None = None
 
 
 @dataclass(frozen=True)

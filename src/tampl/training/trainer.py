@@ -83,13 +83,12 @@ class Trainer:
         self._closing = dict(zip(ends, turns, strict=True))
         _refuse_bad_stages(turns, modules)
         refuse_long_windows(frames, training)
-        steps = steps_per_pass(frames, training)
         self.steppers = {
             stage.name: Stepper(
                 stage,
                 modules,
                 gather=partial(self._gather, stage.needs),
-                total_steps=steps * turn.epochs,
+                total_steps=self._steps(stage) * turn.epochs,
             )
             for turn in turns
             for stage in turn.stages
@@ -140,6 +139,11 @@ class Trainer:
         self._refresh(stage)
         return self._gather(stage.needs, *next(self._batches(stage)))
 
+    def _steps(self, stage: Stage) -> int:
+        """Batches of a pass, the most there can be."""
+        size = stage.batch_size or self.training.batch_size
+        return stage.steps or steps_per_pass(self.frames, self.training, size)
+
     def _part(self, stage: Stage) -> int:
         """Number of the part of the frames that a stage of the present epoch sees."""
         before = takewhile(lambda each: each.name != stage.name, self.schedule[self.epoch])
@@ -175,7 +179,8 @@ class Trainer:
         order = torch_generator(seed, *address, "order", device=device)
         noise = torch_generator(seed, *address, "noise", device=device)
         selection = self._selection(self._part(stage))
-        for starts in selection.batches(self.training.batch_size, order):
+        size = stage.batch_size or self.training.batch_size
+        for starts in selection.batches(size, order, steps=stage.steps):
             pairs = len(starts) * (selection.window - 1)
             yield starts, stage.draw(self.modules, pairs, noise)
 
