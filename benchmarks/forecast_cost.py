@@ -17,7 +17,6 @@ from statistics import median
 import numpy as np
 import torch
 
-from tampl.forecast import forecast
 from tampl.lab.provenance import provenance
 from tampl.lab.recipes import Recipe, read_recipe
 from tampl.models import MacroModel, load_model
@@ -89,7 +88,7 @@ def predict(model: MacroModel, microstates: np.ndarray, members: int) -> float:
     """Seconds of the forecast, from microstates on the host to macrostates on the host."""
     start = time.perf_counter()
     horizon = model.description.frames - 1
-    forecast(model, microstates, horizon=horizon, members=members, progress=False)
+    model.forecast(microstates, horizon=horizon, members=members, progress=False)
     return time.perf_counter() - start
 
 

@@ -15,10 +15,10 @@ from tempfile import TemporaryDirectory
 
 from tampl.data import generate
 from tampl.lab.cli.entry import keep_freed_memory
-from tampl.lab.pipeline import make_trainer
 from tampl.lab.provenance import provenance
 from tampl.lab.recipes import Recipe, read_recipe
 from tampl.methods import LiteralTampl, Tampl
+from tampl.methods.base import make_trainer
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "sirs.toml"
 
@@ -29,9 +29,16 @@ def measure(recipe: Recipe, trajectories: int, epochs: int, device: str) -> dict
     )
     with TemporaryDirectory() as folder:
         store = generate(recipe.system, plan, Path(folder) / "store", progress=False)
+        train = store.dataset("train", verify=True)
         trainers = {
-            "cached": make_trainer(Tampl(), recipe, store, device=device),
-            "literal": make_trainer(LiteralTampl(), recipe, store, device=device),
+            name: make_trainer(
+                method,
+                train,
+                architecture=recipe.model,
+                training=recipe.training,
+                device=device,
+            )
+            for name, method in {"cached": Tampl(), "literal": LiteralTampl()}.items()
         }
     seconds: dict[str, list[float]] = {name: [] for name in trainers}
     for _ in range(1 + epochs):

@@ -6,9 +6,9 @@ from pathlib import Path
 from tampl.errors import InputError
 from tampl.lab.recipes import resolve_system
 from tampl.lab.report import figures
-from tampl.lab.report.comparisons import shown_case
-from tampl.lab.report.names import in_reading_order
-from tampl.lab.report.runs import RunRecord, shown_labels
+from tampl.lab.report.grids import in_reading_order
+from tampl.lab.report.outputs import choose_case, choose_labels
+from tampl.lab.runs import RunRecord
 from tampl.lab.snapshots import Snapshots, take_snapshots
 from tampl.system import System
 
@@ -21,9 +21,9 @@ def draw_sirs(records: Records, images: Path) -> list[Path]:
     runs = records.runs("sirs")
     shown = _shown(runs)
     kind, cases = shown["tampl"].kind, shown["tampl"].cases
-    labels = shown_labels(cases) or tuple(dict.fromkeys(case.label for case in cases.cases))
+    labels = choose_labels(cases) or tuple(dict.fromkeys(case.label for case in cases.cases))
     strips = _strips(shown["tampl"], labels)
-    case = shown_case(cases)
+    case = choose_case(cases)
     drawn = {
         "predictions": figures.predictions(cases, kind, labels=labels),
         "comparison": figures.comparison(
@@ -46,7 +46,7 @@ def draw_sirs(records: Records, images: Path) -> list[Path]:
 def draw_predictions(runs: Sequence[RunRecord], path: Path) -> None:
     """Writes what TAMPL and closures say of the shown test microstates."""
     first = _shown(runs)["tampl"]
-    figure = figures.predictions(first.cases, first.kind, labels=shown_labels(first.cases))
+    figure = figures.predictions(first.cases, first.kind, labels=choose_labels(first.cases))
     path.write_bytes(figures.png_bytes(figure))
 
 
@@ -54,7 +54,7 @@ def draw_comparison(runs: Sequence[RunRecord], path: Path) -> None:
     """Writes the comparison of all methods on one test microstate."""
     shown = _shown(runs)
     first = shown["tampl"]
-    case = shown_case(first.cases)
+    case = choose_case(first.cases)
     figure = figures.comparison(
         {method: run.cases for method, run in shown.items()},
         take_snapshots(case, _system(first)),

@@ -5,7 +5,7 @@ from itertools import groupby
 from operator import itemgetter
 from statistics import mean
 
-from tampl.lab.report.names import name_of
+from tampl.lab.report.grids import name_of
 from tampl.lab.report.tables import comparison_grid
 
 from .records import Record, Records, Section

@@ -33,7 +33,7 @@ def cells(method: str) -> tuple[str, str]:
 def beside(grid: Grid, comparison: Comparison) -> Grid:
     """The grid of a comparison with the paper's columns at its end."""
     columns = (*grid.columns, Column("paper, RMSE"), Column("paper, MMD²"))
-    keys = (*comparison.methods, *comparison.baselines)
+    keys = (*comparison.choices, *comparison.baselines)
     lines = (Line((*line.cells, *cells(key))) for key, line in zip(keys, grid.lines, strict=True))
     return Grid(columns, tuple(lines))
 

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from polymer_unfolding import BIN
 
 from tampl.lab.report import figures
-from tampl.lab.report.figures import style
-from tampl.lab.report.figures.panels import draw_microstate
+from tampl.lab.report.figures import drawing
+from tampl.lab.report.figures.drawing import draw_microstate
 from tampl.systems import Polymer
 from tampl.systems.extension import UNFOLDED, unfolding_time
 from tampl.systems.regimes import NAMES, load_regimes
@@ -24,8 +24,8 @@ def draw_regimes(records: Records, path: Path) -> None:
     """Writes the configurations, the extension in some of their runs and when all unfold."""
     kept = np.load(records.folder / REFERENCES)["extension_hundredths"] / 100
     found, interval = records.load(CALIBRATION)["references"], Polymer().interval
-    with rc_context(style.RC):
-        figure = Figure(figsize=(style.WIDTH, 4.6), layout="constrained")
+    with rc_context(drawing.RC):
+        figure = Figure(figsize=(drawing.WIDTH, 4.6), layout="constrained")
         axes = figure.subplots(3, 3, width_ratios=[0.7, 1.2, 1.0])
         end = interval * (kept.shape[2] - 1)
         bins = np.arange(0, end + 2 * BIN, BIN)
@@ -35,11 +35,11 @@ def draw_regimes(records: Records, path: Path) -> None:
             chain.set_ylabel(name)
             stretched = found[name]["stretched_mean"]
             frames = interval * np.arange(x.shape[1])
-            runs.plot(frames, x[:RUNS].T, color=style.INK, alpha=0.25, linewidth=0.5)
-            runs.axhline(UNFOLDED * stretched, color=style.TWINS[1], linewidth=0.8)
+            runs.plot(frames, x[:RUNS].T, color=drawing.INK, alpha=0.25, linewidth=0.5)
+            runs.axhline(UNFOLDED * stretched, color=drawing.TWINS[1], linewidth=0.8)
             unfolded = unfolding_time(x, stretched, interval=interval)
             # Runs that have not unfolded by the end stand in a bin behind it.
-            times.hist(np.minimum(unfolded, end + BIN / 2), bins, color=style.TWINS[0])
+            times.hist(np.minimum(unfolded, end + BIN / 2), bins, color=drawing.TWINS[0])
         axes[0, 1].set_title(f"extension, {RUNS} runs")
         axes[0, 2].set_title(f"unfolding times, {kept.shape[1]} runs")
         for axis in axes[:, 1:].flat:

@@ -10,8 +10,7 @@ from typing import Any
 from tampl.errors import InputError
 from tampl.evaluation.comparison import Comparison
 from tampl.lab.pipeline import read_results
-from tampl.lab.report.archive import load_runs
-from tampl.lab.report.runs import RunRecord
+from tampl.lab.runs import RunRecord, load_records
 
 Record = Mapping[str, Any]
 
@@ -41,7 +40,7 @@ class Records:
     @cached_property
     def _kept(self) -> dict[str, list[RunRecord]]:
         folders = (path for path in self.folder.iterdir() if path.is_dir())
-        return {path.name: load_runs(path) for path in folders}
+        return {path.name: load_records(path) for path in folders}
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,8 @@ from statistics import mean
 
 from tampl.evaluation.claims import Peak
 from tampl.evaluation.comparison import Comparison
-from tampl.lab.report.grids import MISSING
-from tampl.lab.report.names import name_of
-from tampl.lab.report.runs import RunRecord
+from tampl.lab.report.grids import MISSING, name_of
+from tampl.lab.runs import RunRecord
 
 from .records import SEED, Records, Section
 from .tables import listed, table
@@ -28,7 +27,7 @@ Time and height of the peaks of the mean trajectory, averaged over test microsta
 forecast's spread over the true one, both as root mean squares over microstates and times; means \
 over training seeds.
 
-{claims_table(runs, column.methods)}
+{claims_table(runs, column.choices)}
 
 {describe_closures(runs)} {describe_spread(runs)}
 

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from statistics import mean
 
 from tampl.evaluation.comparison import ANCHOR, Comparison, Verdict
-from tampl.lab.report.grids import score_text
-from tampl.lab.report.names import name_of
-from tampl.lab.report.runs import RunRecord, training_seconds
+from tampl.lab.report.grids import name_of, score_text
 from tampl.lab.report.tables import comparison_grid, difference_grid
+from tampl.lab.runs import RunRecord
 
 from . import paper
 from .records import SEED, Record, Records, Section
@@ -114,10 +113,10 @@ def write_runs(records: Records) -> str:
     states = [entry["state"] for entry in ledger]
     counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
     lines = []
-    for method in records.comparisons["sirs"].methods:
+    for method in records.comparisons["sirs"].choices:
         own = [run for run in runs if run.method == method]
         epochs = sorted({len(run.history) for run in own})
-        seconds = f"{mean(map(training_seconds, own)):.0f}"
+        seconds = f"{mean(run.seconds for run in own):.0f}"
         lines.append([name_of(method), listed([run.seed for run in own]), listed(epochs), seconds])
     return f"""\
 ### The runs

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from tampl.lab.report.grids import MISSING, spread_text
-from tampl.lab.report.names import name_of
-from tampl.lab.report.runs import RunRecord
+from tampl.lab.report.grids import MISSING, name_of, spread_text
+from tampl.lab.runs import RunRecord
 
 from .records import Record
 

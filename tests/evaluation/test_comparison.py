@@ -1,11 +1,11 @@
 import json
+from math import isnan
 
 import pytest
 from scipy import stats
 
-from tampl.evaluation import RunScore, Score, compare_scores
-from tampl.evaluation import metrics as excess
-from tampl.evaluation.comparison import FailedRun
+from tampl.evaluation import Score, excess
+from tampl.evaluation.comparison import Trial, compare_trials
 from tampl.files import strict_json
 
 FLOOR = Score(0.05, 0.002)
@@ -18,7 +18,7 @@ VAMP = {43: Score(0.11, None), 42: Score(0.13, None)}
 def runs(**scores):
     """Runs of methods, with the seed as latent scale."""
     return [
-        RunScore(method, seed, score, latent_std=float(seed))
+        Trial(method, seed, score, latent_std=float(seed))
         for method, found in scores.items()
         for seed, score in found.items()
     ]
@@ -26,12 +26,11 @@ def runs(**scores):
 
 @pytest.fixture
 def comparison():
-    return compare_scores(
-        runs(tampl=TAMPL, jld=JLD, vamp=VAMP),
+    return compare_trials(
+        [*runs(tampl=TAMPL, jld=JLD, vamp=VAMP), Trial("jld-sig", 42, failure="it diverged")],
         BASELINES,
-        methods=["tampl", "jld", "vamp", "jld-sig"],
+        choices=["tampl", "jld", "vamp", "jld-sig"],
         seeds=[42, 43, 44],
-        failed=[FailedRun("jld-sig", 42, "it diverged")],
     )
 
 
@@ -45,7 +44,7 @@ def test_means_and_sample_deviations_by_hand(comparison):
     assert row.rmse.mean == pytest.approx(0.11)
     assert row.rmse.std == pytest.approx(0.01)
     assert row.mmd.std == pytest.approx(0.001)
-    assert row.latent_std == 43.0
+    assert row.latent_std.mean == 43.0
     assert row.seeds == (42, 43, 44)
 
 
@@ -80,20 +79,20 @@ def test_what_is_still_to_be_made(comparison):
 
 
 def test_without_tampl_nothing_is_paired():
-    found = compare_scores(runs(jld=JLD), BASELINES, methods=["jld"], seeds=[42, 43, 44])
+    found = compare_trials(runs(jld=JLD), BASELINES, choices=["jld"], seeds=[42, 43, 44])
     assert found.paired == {}
     assert found.waiting == ()
 
 
 def test_nothing_yet():
-    found = compare_scores([], {}, methods=["tampl"], seeds=[1, 2])
+    found = compare_trials([], {}, choices=["tampl"], seeds=[1, 2])
     assert found.scores == {}
     assert found.waiting == (("tampl", 1), ("tampl", 2))
 
 
 def test_collapsed_seeds_are_named():
-    collapsed = [RunScore("tampl", seed, TAMPL[seed], collapsed=seed == 43) for seed in TAMPL]
-    found = compare_scores(collapsed, BASELINES, methods=["tampl"], seeds=list(TAMPL))
+    collapsed = [Trial("tampl", seed, TAMPL[seed], collapsed=seed == 43) for seed in TAMPL]
+    found = compare_trials(collapsed, BASELINES, choices=["tampl"], seeds=list(TAMPL))
     assert found.scores["tampl"].collapsed == (43,)
     assert found.scores["tampl"].latent_std is None
 
@@ -111,6 +110,7 @@ def test_json(comparison):
         "rmse": {"mean": 1.0, "std": None, "values": [1.0]},
         "mmd": None,
         "excess": {"rmse": pytest.approx((1 - 0.05**2 / 2) ** 0.5), "mmd": None},
+        "validation": None,
         "latent_std": None,
         "seeds": [],
         "collapsed": [],
@@ -124,9 +124,36 @@ def test_json(comparison):
 def test_a_forecast_that_blew_up_is_null_and_has_no_verdict():
     nan = float("nan")
     broken = {seed: Score(nan, nan) for seed in TAMPL}
-    found = compare_scores(
-        runs(tampl=TAMPL, jld=broken), BASELINES, methods=["tampl", "jld"], seeds=list(TAMPL)
+    found = compare_trials(
+        runs(tampl=TAMPL, jld=broken), BASELINES, choices=["tampl", "jld"], seeds=list(TAMPL)
     )
     plain = json.loads(strict_json(found.as_dict()))
     assert plain["scores"]["jld"]["rmse"]["mean"] is None
     assert plain["paired"]["jld"]["rmse"]["verdict"] is None
+
+
+def test_values_of_a_setting_without_test_scores():
+    """What a sweep compares: validation errors and latent scales, summarised by value."""
+    trials = [
+        Trial("0.1", 1, validation=0.2, latent_std=1.0),
+        Trial("0.1", 2, validation=0.4, latent_std=2.0),
+        Trial("[8, 8]", 1, collapsed=True),
+        Trial("[8, 8]", 2, failure="it diverged"),
+    ]
+    found = compare_trials(trials, choices=["0.1", "[8, 8]", "7"], seeds=[1, 2])
+    first, second = found.scores["0.1"], found.scores["[8, 8]"]
+    assert first.validation.mean == pytest.approx(0.3)
+    assert first.validation.std == pytest.approx(0.02**0.5)
+    assert first.latent_std.values == (1.0, 2.0)
+    assert first.rmse is None and isnan(first.error)
+    assert (second.validation, second.mmd, second.collapsed) == (None, None, (1,))
+    assert "7" not in found.scores and found.waiting == (("7", 1), ("7", 2))
+    assert found.paired == {} and found.failed == (trials[3],)
+
+
+def test_a_trial_is_read_off_a_log():
+    log = [
+        {"epoch": 1, "validation": 0.3, "latent": {"std_mean": 2.0}, "collapsed": False},
+        {"epoch": 2, "validation": 0.4, "latent": {"std_mean": 0.1}, "collapsed": True},
+    ]
+    assert Trial.of_log("jld", 1, log) == Trial("jld", 1, None, 0.3, 2.0, True)

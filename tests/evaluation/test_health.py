@@ -1,6 +1,6 @@
 import pytest
 
-from tampl.evaluation.health import Collapse, best_validation, find_collapse, latent_std
+from tampl.evaluation.health import LatentCollapse, best_validation, find_collapse, latent_std
 
 
 def log(*flags, validation=(None,)):
@@ -28,14 +28,14 @@ def log(*flags, validation=(None,)):
     ],
 )
 def test_a_collapse_is_the_last_unbroken_series(flags, epoch):
-    wanted = None if epoch is None else Collapse(epoch, epoch / 10, float(epoch))
+    wanted = None if epoch is None else LatentCollapse(epoch, epoch / 10, float(epoch))
     assert find_collapse(log(*flags)) == wanted
 
 
 def test_logs_without_the_keys_are_read():
     assert find_collapse([]) is None
     assert find_collapse([{"epoch": 1}]) is None
-    assert find_collapse([{"epoch": 1, "collapsed": True, "latent": None}]) == Collapse(
+    assert find_collapse([{"epoch": 1, "collapsed": True, "latent": None}]) == LatentCollapse(
         1, None, None
     )
     assert latent_std([{"epoch": 1, "validation": 0.1}]) is None

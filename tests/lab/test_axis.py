@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from tampl.errors import InputError
-from tampl.lab.recipes import read_recipe
-from tampl.lab.sweeps import Axis, parse_setting
+from tampl.lab.recipes import Axis, parse_setting, read_recipe
 
 TINY = Path(__file__).parents[1] / "tiny.toml"
 

@@ -1,4 +1,4 @@
-"""Comparisons on the tiny recipe: what is written, what is kept, what goes on, what is refused."""
+"""Comparisons on the tiny recipe: what is written, what is kept, resumed and refused."""
 
 import json
 import shutil
@@ -20,6 +20,7 @@ from tampl.training import DivergenceError
 TINY = Path(__file__).parents[1] / "tiny.toml"
 METHODS_COMPARED = ["tampl", "jld", "vamp"]
 SEEDS = [1, 2]
+SIMPLE = ["mean_trajectory", "persistence"]
 TABLES = ("scores.json", "scores.md", "scores.tex", "scores.csv")
 
 
@@ -99,7 +100,7 @@ def test_the_record_holds_the_scores_of_the_runs(compared):
 
 def test_baselines_have_one_value(compared):
     scores = compared.record["scores"]
-    assert list(scores)[3:] == ["floor", "mean_field", "pair", "mean_trajectory"]
+    assert list(scores)[3:] == ["floor", "mean_field", "pair", *SIMPLE]
     for key in list(scores)[3:]:
         assert len(scores[key]["rmse"]["values"]) == 1
         assert scores[key]["rmse"]["std"] is None
@@ -134,7 +135,7 @@ def test_collapsed_runs_have_a_line_each(compared):
         assert (line in compared.table) == (seed in collapsed)
 
 
-# What is kept, and what goes on
+# What is kept and resumed
 
 
 def test_the_same_again_does_nothing(compared, copy, recipe, trained, monkeypatch):
@@ -151,12 +152,12 @@ def test_all_methods_of_the_first_seed_come_first(recipe, compared, tmp_path, tr
     assert not (tmp_path / "data").exists()
 
 
-def test_no_budget_leaves_what_goes_on_to_the_same_bytes(recipe, compared, tmp_path):
+def test_without_a_budget_the_next_call_trains_the_same_bytes(recipe, compared, tmp_path):
     options = {"methods": METHODS_COMPARED, "seeds": SEEDS}
     nothing = compare(recipe, tmp_path, **options, resources=Resources(budget_s=0))
     assert nothing.record["scores"] == {}
     assert len(nothing.record["waiting"]) == 6
-    assert "6 of 6 runs are still to be made" in nothing.table
+    assert "6 of 6 runs are still to be trained" in nothing.table
     compare(recipe, tmp_path, **options)
     assert tables(tmp_path) == tables(compared.out)
     assert run_files(tmp_path) == run_files(compared.out)
@@ -231,7 +232,7 @@ def test_data_are_made_where_they_are_given_and_absent(recipe, compared, tmp_pat
     found = compare(recipe, tmp_path / "out", resources=resources)
     assert (tmp_path / "data" / "manifest.json").exists()
     assert found.record["data"] == compared.record["data"]
-    assert found.comparison.methods == tuple(METHODS)
+    assert found.comparison.choices == tuple(METHODS)
     assert found.comparison.seeds == (recipe.training.seed,)
 
 
@@ -312,7 +313,7 @@ def test_a_spent_budget_is_no_error(compared, tmp_path):
     assert outcome.code == 0
     assert outcome.json["waiting"] == [{"method": "tampl", "seed": 42}]
     (line,) = outcome.err.splitlines()
-    assert "the same command goes on" in line
+    assert "the same command resumes" in line
 
 
 def test_runs_side_by_side_are_the_runs_one_by_one(recipe, compared, tmp_path):

@@ -24,7 +24,7 @@ def tiny_recipe():
 def test_demo_writes_what_the_readme_promises(tmp_path):
     demo = run_demo(tmp_path, seed=3, recipe=tiny_recipe())
     scores = json.loads((tmp_path / "metrics.json").read_text())["scores"]
-    baselines = {"mean_field", "pair", "mean_trajectory", "floor"}
+    baselines = {"mean_field", "pair", "mean_trajectory", "persistence", "floor"}
     assert scores.keys() == {"tampl", "jld", "vamp"} | baselines
     assert scores["vamp"]["mmd"] is None
     assert all(score["rmse"] > 0 for score in scores.values())
@@ -33,7 +33,7 @@ def test_demo_writes_what_the_readme_promises(tmp_path):
     assert demo.page == tmp_path / "report.html"
 
 
-def test_demo_goes_on_where_it_stopped(tmp_path):
+def test_demo_resumes(tmp_path):
     first = run_demo(tmp_path, recipe=tiny_recipe())
     again = run_demo(tmp_path, recipe=tiny_recipe())
     assert first.scores == again.scores

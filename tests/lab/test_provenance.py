@@ -16,9 +16,9 @@ from tampl.version import __version__
 
 @pytest.fixture(autouse=True)
 def ask_git_anew():
-    tampl.provenance._commit.cache_clear()
+    tampl.lab.provenance._find_commit.cache_clear()
     yield
-    tampl.provenance._commit.cache_clear()
+    tampl.lab.provenance._find_commit.cache_clear()
 
 
 def test_git_is_asked_once(monkeypatch):
@@ -51,7 +51,7 @@ def test_a_script_is_named_as_it_is_called(monkeypatch, tmp_path, program, calle
 
 
 def test_a_package_that_is_absent_has_no_version(monkeypatch):
-    monkeypatch.setattr(tampl.provenance, "PACKAGES", ("numpy", "no-such-package"))
+    monkeypatch.setattr(tampl.lab.provenance, "PACKAGES", ("numpy", "no-such-package"))
     assert provenance()["packages"] == {"numpy": numpy.__version__, "no-such-package": None}
 
 

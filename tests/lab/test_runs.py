@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from tampl.errors import InputError
-from tampl.lab.runs import RunFolder
+from tampl.lab.runs import Run
 from tampl.methods import Jld, Tampl
 from tampl.models import load_model
 from tampl.training import run_training
@@ -40,8 +40,8 @@ def run_fit(
             raise Interrupt
         return next(answers, 1.0 / len(calls))
 
-    folder = RunFolder(path)
-    with folder.claimed({"name": "a"}):
+    folder = Run(path)
+    with folder.claim({"name": "a"}):
         return run_training(
             bench.trainer(method or Tampl(), training),
             folder,
@@ -99,26 +99,26 @@ def test_rollout_that_blows_up_does_not_stay_the_best(bench, tmp_path):
 
 
 def test_another_identity_is_refused(tmp_path):
-    folder = RunFolder(tmp_path / "run")
-    with folder.claimed({"recipe": {"seed": 1}}):
-        folder.state.touch()
-    with pytest.raises(InputError, match=r"recipe\.seed"), folder.claimed({"recipe": {"seed": 2}}):
+    folder = Run(tmp_path / "run")
+    with folder.claim({"recipe": {"seed": 1}}):
+        folder.state_file.touch()
+    with pytest.raises(InputError, match=r"recipe\.seed"), folder.claim({"recipe": {"seed": 2}}):
         pass
 
 
 def test_a_start_that_learnt_nothing_does_not_block_the_folder(tmp_path):
-    folder = RunFolder(tmp_path / "run")
+    folder = Run(tmp_path / "run")
     for seed in (1, 2):
-        with folder.claimed({"recipe": {"seed": seed}}):
+        with folder.claim({"recipe": {"seed": seed}}):
             pass
     assert folder.read_identity() == {"recipe": {"seed": 2}}
 
 
 def test_a_model_without_its_state_is_not_overwritten(tmp_path):
-    folder = RunFolder(tmp_path / "run")
-    with folder.claimed({"recipe": {"seed": 1}}):
-        folder.best.write_bytes(b"precious")
-    with pytest.raises(InputError, match="another run"), folder.claimed({"recipe": {"seed": 2}}):
+    folder = Run(tmp_path / "run")
+    with folder.claim({"recipe": {"seed": 1}}):
+        folder.best_file.write_bytes(b"precious")
+    with pytest.raises(InputError, match="another run"), folder.claim({"recipe": {"seed": 2}}):
         pass
 
 
@@ -136,11 +136,11 @@ def test_lost_files_of_a_finished_run(bench, tmp_path):
 
 
 def test_one_writer_at_a_time(tmp_path):
-    folder = RunFolder(tmp_path / "run")
+    folder = Run(tmp_path / "run")
     with (
-        folder.claimed({"a": 1}),
+        folder.claim({"a": 1}),
         pytest.raises(InputError, match="another run is writing"),
-        folder.claimed({"a": 1}),
+        folder.claim({"a": 1}),
     ):
         pass
 

@@ -24,14 +24,14 @@ def test_a_store_holds_what_the_files_hold(tmp_path, converted, dtype):
     data = write_data_set(tmp_path / "files", converted=converted, dtype=dtype)
     store = read(tmp_path / "files", tmp_path / "store")
     for split in ("train", "valid"):
-        stored = store.trajectories(split)
-        np.testing.assert_array_equal(stored.microstates, data[split])
-        np.testing.assert_array_equal(stored.macrostates, SYSTEM.observe(data[split]))
+        stored = store.dataset(split)
+        np.testing.assert_array_equal(stored.x, data[split])
+        np.testing.assert_array_equal(stored.y, SYSTEM.observe(data[split]))
     test = store.references()
     assert test.labels.tolist() == ["fast", "medium", "slow"]
     for k, label in enumerate(test.labels):
-        np.testing.assert_array_equal(test.microstates[k], data[f"test_{label}"][0, 0])
-        np.testing.assert_array_equal(test.macrostates[k], SYSTEM.observe(data[f"test_{label}"]))
+        np.testing.assert_array_equal(test.x[k], data[f"test_{label}"][0, 0])
+        np.testing.assert_array_equal(test.y[k], SYSTEM.observe(data[f"test_{label}"]))
     report = check_store(store.path, SYSTEM, progress=False)
     assert report.ok and report.trajectories == ROWS["train"] + ROWS["valid"]
     assert Store.open(store.path).manifest.kernel == "polymer-parquet-1"
@@ -166,6 +166,6 @@ def test_the_command(files, monkeypatch):
     command = ("import", "polymer-parquet", files, "--out", files / "store", "--json")
     call(*command).refused("row 0: `x` has shape (4, 18); 1001 frames of 300 beads")
     call("import", "csv", *command[2:]).refused("`source` is 'csv'")
-    monkeypatch.setattr("tampl.data.sources.polymer.Polymer", lambda: SYSTEM)
+    monkeypatch.setattr("tampl.lab.sources.Polymer", lambda: SYSTEM)
     done = call(*command)
     assert done.code == 0 and done.json["splits"] == {"train": 5, "valid": 2, "test": 3}

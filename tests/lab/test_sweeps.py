@@ -10,8 +10,8 @@ import pytest
 from command import call
 from tampl.lab import campaign
 from tampl.lab.campaign import Resources
-from tampl.lab.recipes import read_recipe
-from tampl.lab.sweeps import Axis, sweep
+from tampl.lab.comparisons import sweep
+from tampl.lab.recipes import Axis, read_recipe
 
 TINY = Path(__file__).parents[1] / "tiny.toml"
 
@@ -39,14 +39,13 @@ def there(swept):
 
 
 def test_rows_hold_the_runs(swept):
-    found, out = swept.sweep, swept.out
-    assert found.key == "methods.jld.lambda_tr"
-    assert [row.value for row in found.rows] == [0.1, 1.0]
-    run = out / "runs" / "jld-lambda_tr-0.1-2"
+    assert swept.record["key"] == "methods.jld.lambda_tr"
+    assert [row["value"] for row in swept.record["rows"]] == [0.1, 1.0]
+    run = swept.out / "runs" / "jld-lambda_tr-0.1-2"
     log = json.loads((run / "history.json").read_text())
     validation = min(epoch["validation"] for epoch in log if epoch["validation"] is not None)
     score = json.loads((run / "evaluation.json").read_text())["scores"]["jld"]
-    row = found.rows[0]
+    row = swept.comparison.scores["0.1"]
     assert row.validation.values[1] == validation
     assert (row.rmse.values[1], row.mmd.values[1]) == (score["rmse"], score["mmd"])
     assert (
@@ -55,14 +54,15 @@ def test_rows_hold_the_runs(swept):
 
 
 def test_files(swept):
-    found, out = swept.sweep, swept.out
-    record = json.loads((out / "sweep.json").read_text())
-    origin = {key: record.pop(key) for key in ("recipe", "data", "provenance")}
-    assert record == json.loads(json.dumps(found.as_dict()))
-    assert swept.table == (out / "sweep.md").read_text()
-    assert origin["recipe"] == "tiny" and origin["provenance"]["command"]
-    assert (out / "sweep.md").read_text().startswith("| JLD, methods.jld.lambda_tr |")
-    assert {path.name for path in (out / "figures").iterdir()} == {"sweep.png", "sweep.pdf"}
+    record = json.loads((swept.out / "sweep.json").read_text())
+    assert record == json.loads(json.dumps(swept.record))
+    assert {"method", "key", "seeds", "test", "rows", "failed", "waiting"} <= record.keys()
+    for row, shown in zip(record["rows"], swept.comparison.scores.values(), strict=True):
+        assert row["latent_std"]["values"] == list(shown.latent_std.values)
+    assert record["recipe"] == "tiny" and record["provenance"]["command"]
+    assert swept.table == (swept.out / "sweep.md").read_text()
+    assert swept.table.startswith("| JLD, methods.jld.lambda_tr |")
+    assert {path.name for path in (swept.out / "figures").iterdir()} == {"sweep.png", "sweep.pdf"}
 
 
 def test_validation_alone_leaves_the_test_split_unseen(
@@ -70,9 +70,10 @@ def test_validation_alone_leaves_the_test_split_unseen(
 ):
     monkeypatch.setattr(campaign, "evaluate_run", None)
     axis = Axis.find(recipe, "jld", "lambda_tr", values=[1.0])
-    found = sweep(recipe, tmp_path, axis, seeds=[1], test=False, resources=there).sweep
-    assert found.rows[0].rmse is None
-    assert found.rows[0].validation.values == (swept.sweep.rows[1].validation.values[0],)
+    found = sweep(recipe, tmp_path, axis, seeds=[1], test=False, resources=there)
+    row = found.comparison.scores["1.0"]
+    assert row.rmse is None and found.record["rows"][0]["rmse"] is None
+    assert row.validation.values == swept.comparison.scores["1.0"].validation.values[:1]
     assert "test" not in (tmp_path / "sweep.md").read_text()
 
 
@@ -80,7 +81,8 @@ def test_resumed_equals_uninterrupted(recipe, swept, there, tmp_path):
     axis = Axis.find(recipe, "jld", "lambda_tr", values=[0.1, 1.0])
     spent = replace(there, budget_s=0)
     nothing = sweep(recipe, tmp_path, axis, seeds=[1, 2], resources=spent)
-    assert nothing.sweep.waiting == 4
+    assert nothing.record["waiting"] == 4
+    assert [row["seeds"] for row in nothing.record["rows"]] == [(), ()]
     again = sweep(recipe, tmp_path, axis, seeds=[1, 2], resources=there)
     assert again.record == swept.record
     for name in ("sweep.json", "sweep.md"):
@@ -97,21 +99,27 @@ def test_another_value_keeps_the_others(recipe, swept, tmp_path, monkeypatch):
 
     monkeypatch.setattr(campaign, "train", watched)
     axis = Axis.find(recipe, "jld", "lambda_tr", values=[0.1, 0.5, 1.0])
-    found = sweep(recipe, out, axis, seeds=[1, 2]).sweep
+    found = sweep(recipe, out, axis, seeds=[1, 2])
     assert trained == ["jld-lambda_tr-0.5-1", "jld-lambda_tr-0.5-2"]
-    assert found.rows[0] == swept.sweep.rows[0]
+    assert found.record["rows"][0] == swept.record["rows"][0]
 
 
 def test_a_value_that_diverges_is_named(recipe, there, tmp_path):
     key = "training.representation.learning_rate"
     axis = Axis.find(recipe, "jld", key, values=[1e-3, 1e38])
-    found = sweep(recipe, tmp_path, axis, test=False, resources=there).sweep
-    assert [(run.value, run.seed) for run in found.failed] == [(1e38, 42)]
-    assert "training diverged" in found.failed[0].reason
-    assert found.rows[0].seeds == (42,)
-    assert (
-        f"{key} = 1e+38, seed 42: failed; training diverged" in (tmp_path / "sweep.md").read_text()
-    )
+    found = sweep(recipe, tmp_path, axis, test=False, resources=there)
+    (failed,) = found.record["failed"]
+    assert (failed["value"], failed["seed"]) == (1e38, 42)
+    assert "training diverged" in failed["reason"]
+    assert found.comparison.scores["0.001"].seeds == (42,)
+    assert f"{key} = 1e+38, seed 42: failed; training diverged" in found.table
+
+
+def test_lists_are_values_too(recipe, there, tmp_path):
+    axis = Axis.find(recipe, "next-macro", "transition.hidden", values=[[4], [4, 4]])
+    found = sweep(recipe, tmp_path, axis, test=False, resources=there)
+    assert [row["value"] for row in found.record["rows"]] == [[4], [4, 4]]
+    assert "| [4, 4] |" in found.table
 
 
 # On the command line

@@ -8,21 +8,21 @@ from types import SimpleNamespace
 import pytest
 
 from tampl.evaluation.claims import Peak
-from tampl.evaluation.comparison import RunScore, compare_scores
+from tampl.evaluation.comparison import Trial, compare_trials
 from tampl.evaluation.metrics import Score
 
 sys.path.append(str(Path(__file__).parents[2] / "results"))
-paper, tables, claims, column, studies = (
+paper, tables, claims, column, studies, readme = (
     importlib.import_module(f"pages.{name}")
-    for name in ("paper", "tables", "sirs_claims", "sirs_column", "sirs_studies")
+    for name in ("paper", "tables", "sirs_claims", "sirs_column", "sirs_studies", "readme")
 )
 
 
 def compared(scores):
     """A comparison of (method, seed, RMSE, MMD)."""
-    runs = [RunScore(method, seed, Score(rmse, mmd)) for method, seed, rmse, mmd in scores]
-    methods, seeds = ({getattr(run, key) for run in runs} for key in ("method", "seed"))
-    return compare_scores(runs, {}, methods=sorted(methods), seeds=sorted(seeds))
+    runs = [Trial(method, seed, Score(rmse, mmd)) for method, seed, rmse, mmd in scores]
+    methods, seeds = ({getattr(run, key) for run in runs} for key in ("choice", "seed"))
+    return compare_trials(runs, choices=sorted(methods), seeds=sorted(seeds))
 
 
 def test_distance_to_the_paper():
@@ -75,6 +75,15 @@ def test_cost_is_said_both_ways():
     text = studies.write_cost(SimpleNamespace(load=costs.__getitem__))
     assert "20.0 times cheaper on one NVIDIA H200" in text
     assert "2.0 times dearer on 2 threads, a processor" in text
+
+
+def test_the_short_table_has_the_best_of_the_other_methods_by_column():
+    rows = [(method, seed, 0.1, 0.01) for method in ("tampl", "tampl+") for seed in (1, 2)]
+    rows += [("jld", 1, 0.5, 0.02), ("jld", 2, 0.5, 0.02), ("vamp", 1, 0.3, None)]
+    text = readme.scores_table(compared(rows).as_dict())
+    best = "| Best of the other methods | 0.3000 (n = 1) (VAMP) | 0.0200 ± 0.0000 (JLD) |"
+    assert f"{best} 0.1324 ± 0.0180 (JLD-VIC) | 0.0158 ± 0.0040 (JLD-VIC) |" in text
+    assert text.count("\n") == 4  # without a noise floor
 
 
 def test_cells_that_are_missing():

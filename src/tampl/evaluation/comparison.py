@@ -1,40 +1,38 @@
-"""Means over training seeds, and differences paired by seed.
+"""Choices compared: scores over training seeds, and differences to one choice, paired by seed.
 
     s^2 = 1 / (n - 1) sum_i (v_i - mean v)^2,        d_i = v_i - w_i,
     mean d +- t_{0.975, n-1} s_d / sqrt(n),
 
-the last line being the 95 % interval of Student's t for the mean difference. Two methods that
-share a seed start from the same encoder, so pairing takes out what that does to both. An interval
-that holds zero is a tie.
+the last line being the 95 % interval of Student's t for the mean difference. Two runs that share a
+seed start from the same encoder, so pairing takes out what that does to both. An interval that
+holds zero is a tie.
 
-Methods compared: every score over training seeds, and its difference to one of them by seed.
-
-What does not depend on a training seed, the noise floor, the closures and the mean trajectory,
-stands below the methods with a single value.
+A choice is a method or, in a sweep, the value of a setting. Baselines (the noise floor, closures,
+the mean trajectory, persistence) do not depend on a training seed and have a single value.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
-from math import isfinite, sqrt
+from math import isfinite, nan, sqrt
 from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
+from .health import Log, best_validation, find_collapse, latent_std
 from .metrics import FLOOR, Score, excess
 
 __all__ = [
     "ANCHOR",
     "Comparison",
     "Difference",
-    "FailedRun",
-    "MethodScore",
     "PairedScore",
-    "RunScore",
+    "ScoreRow",
     "Summary",
+    "Trial",
     "Verdict",
-    "compare_scores",
+    "compare_trials",
     "order_baselines",
     "paired_difference",
     "summarize",
@@ -96,7 +94,7 @@ def summarize(values: Iterable[float]) -> Summary:
 
 
 def summarize_known(values: Iterable[float | None]) -> Summary | None:
-    """The summary of the values that there are; None where there are none."""
+    """The summary of the values that are known; None where none is."""
     known = [value for value in values if value is not None]
     return summarize(known) if known else None
 
@@ -123,44 +121,67 @@ ANCHOR = "tampl"
 
 
 @dataclass(frozen=True)
-class RunScore:
-    """What one run scored, its latent scale, and whether it ended collapsed."""
-
-    method: str
-    seed: int
-    score: Score
-    latent_std: float | None = None
-    collapsed: bool = False
-
-
-@dataclass(frozen=True)
-class FailedRun:
-    """A run that cannot be scored, and why."""
-
-    method: str
-    seed: int
-    reason: str
-
-
-@dataclass(frozen=True)
-class MethodScore:
-    """A row: scores over seeds.
+class Trial:
+    """One training run of a comparison: what it scored, or why it failed.
 
     Attributes:
-        rmse: RMSE over seeds.
-        mmd: Squared MMD over seeds; None for a deterministic prediction.
-        excess: Mean excess over the floor; None for the floor and where there is none.
-        latent_std: Mean latent scale; None for what has no latent state.
-        seeds: The seeds of the runs, in the order of the values; a baseline has none.
-        collapsed: Those of them whose latent scale collapsed.
+        choice: What the run was trained with: the name of a method, or the value of a setting
+            as text.
+        seed: The training seed.
+        score: The score on the test split; None for a run that was not scored there.
+        validation: The lowest validation error; None where none was finite.
+        latent_std: The latent scale of the best model.
+        collapsed: Whether the latent scale had collapsed at the end.
+        failure: Why the training failed; None for a run that ended well.
     """
 
-    rmse: Summary
+    choice: str
+    seed: int
+    score: Score | None = None
+    validation: float | None = None
+    latent_std: float | None = None
+    collapsed: bool = False
+    failure: str | None = None
+
+    @classmethod
+    def of_log(cls, choice: str, seed: int, log: Log, score: Score | None = None) -> "Trial":
+        """The trial of a training run, by its log and, where it has one, its test score."""
+        return cls(
+            choice=choice,
+            seed=seed,
+            score=score,
+            validation=best_validation(log),
+            latent_std=latent_std(log),
+            collapsed=find_collapse(log) is not None,
+        )
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """One row of a comparison: scores over seeds; None where nothing is known.
+
+    Attributes:
+        rmse: RMSE on the test split.
+        mmd: Squared MMD on the test split; None also for a deterministic prediction.
+        excess: Mean excess over the floor; None for the floor and without one.
+        validation: Lowest validation errors.
+        latent_std: Latent scales of the best models.
+        seeds: The seeds of the runs, in the order of the values; a baseline has none.
+        collapsed: The seeds whose latent scale collapsed.
+    """
+
+    rmse: Summary | None
     mmd: Summary | None
     excess: Score | None = None
-    latent_std: float | None = None
+    validation: Summary | None = None
+    latent_std: Summary | None = None
     seeds: tuple[int, ...] = ()
     collapsed: tuple[int, ...] = ()
+
+    @property
+    def error(self) -> float:
+        """The mean RMSE on the test split; NaN where the runs were not scored there."""
+        return nan if self.rmse is None else self.rmse.mean
 
 
 @dataclass(frozen=True)
@@ -174,141 +195,146 @@ class PairedScore:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is known so far.
+    """The choices that are compared, and the scores that are known so far.
 
     Attributes:
-        methods: The methods that are compared, in the order of the table.
-        seeds: The seeds that each is to be trained with.
-        scores: Rows by name: methods with one run at least, then floor, closures and mean
-            trajectory.
-        paired: Differences to the anchor, by method.
-        failed: Runs that cannot be scored.
+        choices: Names of methods or values of a setting, in the order of the table.
+        seeds: The seeds that each choice is to be trained with.
+        scores: Rows by choice, for choices with one finished run at least; then baselines by
+            name.
+        paired: Differences to the anchor, by choice.
+        failed: The trials whose training failed.
     """
 
-    methods: tuple[str, ...]
+    choices: tuple[str, ...]
     seeds: tuple[int, ...]
-    scores: Mapping[str, MethodScore]
+    scores: Mapping[str, ScoreRow]
     paired: Mapping[str, PairedScore]
-    failed: tuple[FailedRun, ...] = ()
+    failed: tuple[Trial, ...] = ()
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """The rows that are no methods."""
-        return tuple(key for key in self.scores if key not in self.methods)
+        """The rows that were not trained."""
+        return tuple(key for key in self.scores if key not in self.choices)
 
     @property
     def waiting(self) -> tuple[tuple[str, int], ...]:
-        """Method and seed of the runs that are neither scored nor failed."""
+        """Choice and seed of the runs that have neither finished nor failed."""
         known = {(key, seed) for key, row in self.scores.items() for seed in row.seeds}
-        known |= {(run.method, run.seed) for run in self.failed}
-        wanted = [(method, seed) for seed in self.seeds for method in self.methods]
+        known |= {(trial.choice, trial.seed) for trial in self.failed}
+        wanted = [(choice, seed) for seed in self.seeds for choice in self.choices]
         return tuple(run for run in wanted if run not in known)
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain data for a file."""
+        """A comparison of methods as plain data for a file."""
         return {
-            "scores": {key: asdict(row) for key, row in self.scores.items()},
+            "scores": {key: _dump_row(row) for key, row in self.scores.items()},
             "seeds": list(self.seeds),
-            "paired": {key: _paired_dict(pair) for key, pair in self.paired.items()},
+            "paired": {key: _dump_pair(pair) for key, pair in self.paired.items()},
             "anchor": ANCHOR,
-            "methods": list(self.methods),
-            "failed": [asdict(run) for run in self.failed],
+            "methods": list(self.choices),
+            "failed": [
+                {"method": trial.choice, "seed": trial.seed, "reason": trial.failure}
+                for trial in self.failed
+            ],
             "waiting": [{"method": method, "seed": seed} for method, seed in self.waiting],
         }
 
 
-def compare_scores(
-    runs: Sequence[RunScore],
-    baselines: Mapping[str, Score],
+def compare_trials(
+    trials: Iterable[Trial],
+    baselines: Mapping[str, Score] | None = None,
     *,
-    methods: Sequence[str],
+    choices: Sequence[str],
     seeds: Sequence[int],
-    failed: Sequence[FailedRun] = (),
 ) -> Comparison:
-    """Compares the runs that there are.
+    """Compares the runs that have finished.
 
     Arguments:
-        runs: Scored runs, one for each method and seed at most.
-        baselines: Scores of what is not trained; the floor among them gives the excess.
-        methods: The methods to compare.
+        trials: Finished and failed runs, one for each choice and seed at most.
+        baselines: Scores of predictions that are not trained; the floor gives the excess.
+        choices: The methods, or the values of a setting.
         seeds: The seeds to compare them over.
-        failed: Runs that cannot be scored.
     """
-    by_seed = {(run.method, run.seed): run for run in runs}
-    own = {
-        method: [by_seed[method, seed] for seed in seeds if (method, seed) in by_seed]
-        for method in methods
-    }
-    trained = {method: found for method, found in own.items() if found}
+    by_seed = {(trial.choice, trial.seed): trial for trial in trials}
+    failed = tuple(trial for trial in by_seed.values() if trial.failure is not None)
+    finished: dict[str, list[Trial]] = {}
+    for choice in choices:
+        found = [by_seed[choice, seed] for seed in seeds if (choice, seed) in by_seed]
+        if ended := [trial for trial in found if trial.failure is None]:
+            finished[choice] = ended
+    baselines = baselines or {}
     floor = baselines.get(FLOOR)
-    rows = {method: _method_row(found, floor) for method, found in trained.items()}
-    rows |= {key: _baseline_row(key, baselines[key], floor) for key in order_baselines(baselines)}
-    return Comparison(tuple(methods), tuple(seeds), rows, _paired(trained), tuple(failed))
+    rows = {choice: _summarize_trials(found, floor) for choice, found in finished.items()}
+    for key in order_baselines(baselines):
+        score = baselines[key]
+        above = None if floor is None or key == FLOOR else excess(score, floor)
+        rows[key] = ScoreRow(summarize([score.rmse]), summarize_known([score.mmd]), above)
+    anchor = finished.get(ANCHOR, [])
+    pairs = {key: _pair(found, anchor) for key, found in finished.items() if key != ANCHOR}
+    paired = {key: pair for key, pair in pairs.items() if pair is not None}
+    return Comparison(tuple(choices), tuple(seeds), rows, paired, failed)
 
 
-def order_baselines(keys: Mapping[str, Any]) -> list[str]:
-    """Floor first, then closures as they come, the mean trajectory last.
+def order_baselines(keys: Iterable[str]) -> list[str]:
+    """Floor first, then closures as they come, mean trajectory and persistence last.
 
     Example:
-        >>> order_baselines({"mean_trajectory": 1, "pair": 2, "floor": 3})
-        ['floor', 'pair', 'mean_trajectory']
+        >>> order_baselines(["persistence", "mean_trajectory", "pair", "floor"])
+        ['floor', 'pair', 'mean_trajectory', 'persistence']
     """
-    return sorted(keys, key=lambda key: (key != FLOOR, key == "mean_trajectory"))
+    last = ("mean_trajectory", "persistence")
+    return sorted(keys, key=lambda key: (key != FLOOR, last.index(key) + 1 if key in last else 0))
 
 
-def _method_row(runs: Sequence[RunScore], floor: Score | None) -> MethodScore:
-    scales = [run.latent_std for run in runs if run.latent_std is not None]
-    return MethodScore(
-        rmse=summarize(run.score.rmse for run in runs),
-        mmd=summarize_known([run.score.mmd for run in runs]),
-        excess=None if floor is None else _mean([excess(run.score, floor) for run in runs]),
-        latent_std=summarize(scales).mean if scales else None,
-        seeds=tuple(run.seed for run in runs),
-        collapsed=tuple(run.seed for run in runs if run.collapsed),
+def _summarize_trials(trials: Sequence[Trial], floor: Score | None) -> ScoreRow:
+    scores = [trial.score for trial in trials if trial.score is not None]
+    above = None
+    if floor is not None and scores:
+        excesses = [excess(score, floor) for score in scores]
+        mmd = summarize_known(score.mmd for score in excesses)
+        above = Score(summarize(score.rmse for score in excesses).mean, mmd.mean if mmd else None)
+    return ScoreRow(
+        rmse=summarize_known(score.rmse for score in scores),
+        mmd=summarize_known(score.mmd for score in scores),
+        excess=above,
+        validation=summarize_known(trial.validation for trial in trials),
+        latent_std=summarize_known(trial.latent_std for trial in trials),
+        seeds=tuple(trial.seed for trial in trials),
+        collapsed=tuple(trial.seed for trial in trials if trial.collapsed),
     )
 
 
-def _baseline_row(key: str, score: Score, floor: Score | None) -> MethodScore:
-    above = None if floor is None or key == FLOOR else excess(score, floor)
-    return MethodScore(summarize([score.rmse]), summarize_known([score.mmd]), above)
-
-
-def _mean(scores: Sequence[Score]) -> Score:
-    mmd = summarize_known([score.mmd for score in scores])
-    return Score(summarize(score.rmse for score in scores).mean, mmd.mean if mmd else None)
-
-
-def _paired(trained: Mapping[str, Sequence[RunScore]]) -> dict[str, PairedScore]:
-    anchor = trained.get(ANCHOR, ())
-    pairs = {method: _pair(runs, anchor) for method, runs in trained.items() if method != ANCHOR}
-    return {method: pair for method, pair in pairs.items() if pair is not None}
-
-
-def _pair(runs: Sequence[RunScore], anchor: Sequence[RunScore]) -> PairedScore | None:
-    rmse = paired_difference(_rmse_by_seed(runs), _rmse_by_seed(anchor))
+def _pair(trials: Sequence[Trial], anchor: Sequence[Trial]) -> PairedScore | None:
+    rmse, mmd = (
+        paired_difference(_collect_scores(trials, metric), _collect_scores(anchor, metric))
+        for metric in ("rmse", "mmd")
+    )
     if rmse is None:
         return None
-    mmd = paired_difference(_mmd_by_seed(runs), _mmd_by_seed(anchor))
-    common = {run.seed for run in anchor}
-    return PairedScore(rmse, mmd, tuple(run.seed for run in runs if run.seed in common))
+    common = {trial.seed for trial in anchor}
+    return PairedScore(rmse, mmd, tuple(t.seed for t in trials if t.seed in common))
 
 
-def _rmse_by_seed(runs: Sequence[RunScore]) -> dict[int, float]:
-    return {run.seed: run.score.rmse for run in runs}
+def _collect_scores(trials: Sequence[Trial], metric: str) -> dict[int, float]:
+    """The values of a metric by seed, where there are any."""
+    values = {trial.seed: getattr(trial.score, metric, None) for trial in trials}
+    return {seed: value for seed, value in values.items() if value is not None}
 
 
-def _mmd_by_seed(runs: Sequence[RunScore]) -> dict[int, float]:
-    return {run.seed: run.score.mmd for run in runs if run.score.mmd is not None}
+def _dump_row(row: ScoreRow) -> dict[str, Any]:
+    # Readers of the files expect the mean latent scale alone.
+    return {**asdict(row), "latent_std": None if row.latent_std is None else row.latent_std.mean}
 
 
-def _paired_dict(pair: PairedScore) -> dict[str, Any]:
-    differences = {"rmse": pair.rmse, "mmd": pair.mmd}
-    plain = {key: _difference_dict(value) for key, value in differences.items()}
-    return {**plain, "seeds": list(pair.seeds)}
+def _dump_pair(pair: PairedScore) -> dict[str, Any]:
+    return {
+        "rmse": _dump_difference(pair.rmse),
+        "mmd": None if pair.mmd is None else _dump_difference(pair.mmd),
+        "seeds": list(pair.seeds),
+    }
 
 
-def _difference_dict(difference: Difference | None) -> dict[str, Any] | None:
-    if difference is None:
-        return None
+def _dump_difference(difference: Difference) -> dict[str, Any]:
     verdict = difference.verdict
     return {**asdict(difference), "verdict": None if verdict is None else verdict.value}

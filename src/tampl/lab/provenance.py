@@ -1,4 +1,4 @@
-"""Where a result comes from: hardware, versions, commit and command."""
+"""The provenance of a result: hardware, versions, commit and command."""
 
 import os
 import platform
@@ -26,33 +26,33 @@ def provenance(device: str = "cpu") -> dict[str, object]:
     return {
         "tampl": __version__,
         "python": platform.python_version(),
-        "packages": {name: _version(name) for name in PACKAGES},
-        "cpu": _cpu(),
+        "packages": {name: _find_version(name) for name in PACKAGES},
+        "cpu": _find_cpu(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else "cpu",
-        "commit": _commit(),
-        "command": _command(),
+        "commit": _find_commit(),
+        "command": _describe_command(),
     }
 
 
-def _command() -> str:
+def _describe_command() -> str:
     program = Path(sys.argv[0])
     words = [program.name]
-    # A script of the tree is named as one calls it there; where an entry point lies says nothing.
+    # A script of the tree is named as one calls it there; the folder of an entry point is noise.
     if program.suffix == ".py" and program.absolute().is_relative_to(Path.cwd()):
         words = ["python", str(program.absolute().relative_to(Path.cwd()))]
     return " ".join([*words, *sys.argv[1:]])
 
 
-def _version(package: str) -> str | None:
+def _find_version(package: str) -> str | None:
     try:
         return version(package)
     except PackageNotFoundError:
         return None
 
 
-def _cpu() -> str:
+def _find_cpu() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -61,15 +61,16 @@ def _cpu() -> str:
 
 
 @cache
-def _commit() -> str | None:
+def _find_commit() -> str | None:
     """The commit of the source tree, marked where it has changes; None outside a checkout.
 
-    Asked once, since what runs is the code as it was loaded, whatever is committed meanwhile. A
-    copy of the tree without its history can be told its commit by the variable TAMPL_COMMIT.
+    Git is asked once, since the process runs the code as it was loaded, whatever is committed
+    meanwhile. For a copy of the tree without its history, the environment variable TAMPL_COMMIT
+    gives the commit.
     """
     if told := os.environ.get("TAMPL_COMMIT"):
         return told
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     if not (root / ".git").exists():  # installed, perhaps below some other project's checkout
         return None
     git = ["git", "-C", str(root), "describe", "--always", "--dirty"]

@@ -1,9 +1,11 @@
 """Recipes: one complete TOML file per experiment, checked before anything runs.
 
-The literal registries of systems and methods are read here and nowhere else. An error names the
-key, its value and the rule it breaks, in one line.
+The registries of systems and methods are read here and nowhere else. An error names the key, its
+value and the rule it breaks, in one line. An `Axis` is a setting of a recipe with the values that
+a sweep gives it.
 """
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,14 +22,12 @@ from ..files import replacing
 from ..methods import METHODS, Method
 from ..models import ModelSpec
 from ..system import System
-from ..systems import SYSTEMS
+from ..systems import SYSTEMS, find_system_class
 from ..training import TrainingSpec
 
-__all__ = ["Recipe", "find_system", "read_recipe", "resolve_system"]
+__all__ = ["Axis", "Recipe", "find_system", "parse_setting", "read_recipe", "resolve_system"]
 
 SECTIONS = ("system", "data", "model", "training", "methods")
-
-
 Parsed = TypeVar("Parsed", bound=BaseModel)
 
 
@@ -72,7 +72,7 @@ class Recipe:
         tables = self.as_tables()
         table = tables
         for depth, name in enumerate(sections, start=1):
-            table = _table(table.setdefault(name, {}), ".".join(sections[:depth]))
+            table = _require_table(table.setdefault(name, {}), ".".join(sections[:depth]))
         table[key] = value
         return _resolve(self.name, tables, known=self.methods)
 
@@ -116,7 +116,7 @@ def read_recipe(path: str | Path) -> Recipe:
 
 
 def find_system(description: Description) -> System | None:
-    """The simulator that a store or a model speaks of; None where it is not one of ours."""
+    """The simulator that a store or a model names; None where it is not registered."""
     if description.system not in SYSTEMS:
         return None
     return resolve_system(description.system, description.parameters)
@@ -124,21 +124,19 @@ def find_system(description: Description) -> System | None:
 
 def resolve_system(name: str, parameters: Mapping[str, Any]) -> System:
     """The simulator of a name with its parameters."""
-    if name not in list(SYSTEMS):  # a list, because a file can hold a name that is not hashable
-        raise InputError(f"`system.name` is {name!r}; choose one of {', '.join(SYSTEMS)}")
-    return _parse(SYSTEMS[name], parameters, "system")
+    return _parse(find_system_class(name), parameters, "system")
 
 
 def _resolve(
     name: str, tables: dict[str, Any], *, known: Mapping[str, Method] = METHODS
 ) -> Recipe:
-    tables = {key: _table(value, key) for key, value in tables.items()}
+    tables = {key: _require_table(value, key) for key, value in tables.items()}
     system = dict(tables["system"])
     methods = tables.get("methods", {})
     unknown = [key for key in methods if key not in known]
     if unknown:
         raise InputError(f"unknown key `methods.{unknown[0]}`; methods are {', '.join(known)}")
-    methods = {key: _table(value, f"methods.{key}") for key, value in methods.items()}
+    methods = {key: _require_table(value, f"methods.{key}") for key, value in methods.items()}
     model = _parse(ModelSpec, tables["model"], "model")
     if model.encoder.reads != "x":
         raise InputError(
@@ -152,7 +150,9 @@ def _resolve(
         model=model,
         training=_parse(TrainingSpec, tables["training"], "training"),
         methods={
-            key: _parse(type(method), _over(_dump(method), methods.get(key, {})), f"methods.{key}")
+            key: _parse(
+                type(method), _merge_tables(_dump(method), methods.get(key, {})), f"methods.{key}"
+            )
             for key, method in known.items()
         },
     )
@@ -170,7 +170,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     return tables
 
 
-def _table(value: object, key: str) -> dict[str, Any]:
+def _require_table(value: object, key: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"`{key}` is {value!r}; it must be a section [{key}]")
     return value
@@ -185,7 +185,7 @@ def _parse(record: type[Parsed], table: Mapping[str, Any], where: str) -> Parsed
 
 def _first_error(error: ValidationError, table: Mapping[str, Any], where: str) -> str:
     first = error.errors()[0]
-    key = ".".join([where, *_keys(table, first["loc"])])
+    key = ".".join([where, *_name_keys(table, first["loc"])])
     if first["type"] == "extra_forbidden":
         return f"unknown key `{key}`"
     if first["type"] == "missing":
@@ -200,7 +200,7 @@ def _first_error(error: ValidationError, table: Mapping[str, Any], where: str) -
     return f"`{key}` is {first['input']!r}: {first['msg'][:1].lower()}{first['msg'][1:]}"
 
 
-def _keys(table: object, location: Sequence[int | str]) -> Iterator[str]:
+def _name_keys(table: object, location: Sequence[int | str]) -> Iterator[str]:
     """The keys of a location in the file, without the names of choices that pydantic puts in."""
     for key in location:
         if isinstance(table, Mapping) and table.get("name") == key and key not in table:
@@ -209,14 +209,101 @@ def _keys(table: object, location: Sequence[int | str]) -> Iterator[str]:
         table = table.get(key) if isinstance(table, Mapping) else None
 
 
-def _over(defaults: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
+def _merge_tables(defaults: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:
     """The defaults with the table's values in their place, tables within tables too."""
     merged = {**defaults, **table}
     for key, value in table.items():
         if isinstance(value, dict) and isinstance(defaults.get(key), dict):
-            merged[key] = _over(defaults[key], value)
+            merged[key] = _merge_tables(defaults[key], value)
     return merged
 
 
 def _dump(record: BaseModel) -> dict[str, Any]:
     return record.model_dump(mode="json", exclude_none=True)
+
+
+SWEPT = ("model", "training")
+"""Sections in which a sweep looks a key up; it varies neither the system nor the data."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The setting that a sweep varies, as a dotted path into the recipe, and its values."""
+
+    method: str
+    path: str
+    values: tuple[Any, ...]
+
+    @classmethod
+    def find(cls, recipe: Recipe, method: str, key: str, *, values: Sequence[Any]) -> "Axis":
+        """Finds a key and checks all values, by what the recipe itself refuses.
+
+        Arguments:
+            recipe: The recipe.
+            method: Name of the method.
+            key: A dotted path into the recipe's tables, such as `model.latent_dim`, or a path
+                that is looked up in the method's settings, then in model, then in training.
+            values: The values.
+        """
+        axis = cls(method, _find_path(recipe, method, key), tuple(values))
+        if not axis.values:
+            raise InputError(f"`{key}` has no values; give one at least")
+        for place, value in enumerate(axis.values):
+            recipe.with_value(axis.path, value)
+            if value in axis.values[:place] or str(value) in map(str, axis.values[:place]):
+                raise InputError(f"`{key}` has the value {value!r} twice; give each value once")
+        return axis
+
+    @property
+    def short(self) -> str:
+        """The path without the method's section."""
+        return self.path.removeprefix(f"methods.{self.method}.")
+
+    def folder(self, value: object, seed: int) -> str:
+        """Name of the folder of a run."""
+        text = re.sub(r"[^A-Za-z0-9.+-]+", "_", str(value)).strip("_")
+        return f"{self.method}-{self.short}-{text}-{seed}"
+
+
+def parse_setting(text: str) -> tuple[str, list[Any]]:
+    """Key and values of a text such as `lambda_tr=0.1,1.0`; values are TOML.
+
+    Example:
+        >>> parse_setting("model.transition.hidden=[64, 64],[128]")
+        ('model.transition.hidden', [[64, 64], [128]])
+    """
+    key, _, values = text.partition("=")
+    try:
+        tables = tomllib.loads(f"values = [{values}]")
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(
+            f"`set` is {text!r}; write KEY=VALUE,VALUE,... with values as in a recipe, texts in "
+            f"quotation marks ({error})"
+        ) from error
+    return key.strip(), tables["values"]
+
+
+def _find_path(recipe: Recipe, method: str, key: str) -> str:
+    """The dotted path of a key, which may lack its section."""
+    recipe.method(method)
+    tables, own = recipe.as_tables(only=method), f"methods.{method}"
+    sections = {own: tables["methods"][method], **{name: tables[name] for name in SWEPT}}
+    given = [name for name in sections if key.startswith(f"{name}.")]
+    found = [name for name, table in sections.items() if _holds(table, key.split("."))]
+    if not given and not found:
+        raise InputError(
+            f"unknown key `{key}`: neither a setting of {method} nor one of the recipe's "
+            f"{' or '.join(SWEPT)}"
+        )
+    path = key if given else f"{found[0]}.{key}"
+    if path == "training.seed":
+        raise InputError("`training.seed` is no setting to sweep; give `seeds`")
+    return path
+
+
+def _holds(table: object, keys: Sequence[str]) -> bool:
+    for key in keys:
+        if not isinstance(table, Mapping) or key not in table:
+            return False
+        table = table[key]
+    return True

@@ -1,120 +1,372 @@
-"""A training run in a folder: checkpoints, log, best model, resume.
+"""Training runs: the folder in which a run is trained, and the record that is kept of it.
 
-    run.json             what the run is; another run is refused in the same folder
+    run.json             what identifies the run; the folder of another run is refused
     recipe.toml          the resolved recipe
-    provenance.json      hardware, versions, commit and command that started it
-    state.safetensors    everything to resume from, at the end of an epoch
+    provenance.json      hardware, versions, commit and command that started the training
+    state.safetensors    the checkpoint to resume from, at the end of an epoch
     history.json         one record per epoch
     best.safetensors     the model with the lowest validation error
     last.safetensors     the model after the last epoch
-    evaluation.json      scores of the best model, where it was evaluated
-    cases.npz            the cases that figures show
+    evaluation.json      the record of the evaluated run, and the SHA-256 of the model it scores
+    cases.npz            the test cases that figures show
 
-Every file appears by rename, complete or not at all.
+A record is everything about an evaluated run but its weights. `tampl record` copies it to a folder
+of measured results, as METHOD-SEED.json with METHOD-SEED.npz, from which tables, figures and pages
+can be made again. Every file appears by rename, complete or not at all.
 """
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from math import nan
 from pathlib import Path
 from typing import Any
 
 from ..data.manifest import first_difference
 from ..errors import InputError
-from ..files import claimed, is_temporary, read_json, remove_unfinished, write_json
-from ..models import MacroModel, save_model
+from ..evaluation.cases import Cases
+from ..evaluation.claims import Peaks, plain_peaks, read_peaks
+from ..evaluation.comparison import Trial
+from ..evaluation.metrics import Score
+from ..files import (
+    claimed,
+    is_temporary,
+    read_json,
+    remove_unfinished,
+    strict_json,
+    write_json,
+    write_texts,
+)
+from ..models import MacroModel, load_model
 from ..models.checkpoint import load_tensors, save_tensors
-from ..training.loop import History
-from ..training.trainer import Trainer
+from ..training import History, Trainer
 
-__all__ = ["RunFolder"]
+__all__ = ["Run", "RunRecord", "load_records", "read_records"]
 
-STATE_FORMAT = "tampl-state-1"
+FORMAT, STATE_FORMAT = "tampl-run-1", "tampl-state-1"
 
 
-class RunFolder:
-    """The files of one run.
+@dataclass(frozen=True)
+class RunRecord:
+    """An evaluated run as plain data, with its test cases.
 
-    Arguments:
-        path: The folder; it is made if it does not exist.
+    Attributes:
+        method: Name of the method, under which the model's own score stands.
+        kind: Kind of the microstates.
+        recipe: The resolved recipe, as tables.
+        scores: Scores by name: the model's, and those of the baselines.
+        cases: The test cases that figures show.
+        data: Identity of the store that the run was evaluated on.
+        history: One record per epoch.
+        provenance: Hardware, versions, commit and command of the evaluation.
+        training_provenance: The same of the training.
+        peaks: Peaks of the simulation, the model and the closures.
+        spread: The model's spread over the true one, by symbol; empty if it is deterministic.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.identity = path / "run.json"
-        self.recipe = path / "recipe.toml"
-        self.provenance = path / "provenance.json"
-        self.state = path / "state.safetensors"
-        self.history = path / "history.json"
-        self.best = path / "best.safetensors"
-        self.last = path / "last.safetensors"
-        self.evaluation = path / "evaluation.json"
-        self.cases = path / "cases.npz"
+    method: str
+    kind: str
+    recipe: Mapping[str, Any]
+    scores: Mapping[str, Score]
+    cases: Cases
+    data: str
+    history: Sequence[Mapping[str, Any]]
+    provenance: Mapping[str, Any]
+    training_provenance: Mapping[str, Any] = field(default_factory=dict)
+    peaks: Peaks = field(default_factory=dict)
+    spread: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def seed(self) -> int:
+        """The training seed."""
+        return self.recipe["training"]["seed"]
+
+    @property
+    def seconds(self) -> float:
+        """The duration of the training."""
+        return sum(sum(epoch["seconds"].values()) for epoch in self.history)
+
+    @property
+    def baselines(self) -> dict[str, Score]:
+        """The scores of predictions that were not trained."""
+        return {key: score for key, score in self.scores.items() if key != self.method}
+
+    @property
+    def trial(self) -> Trial:
+        """The run as a trial of its method."""
+        return Trial.of_log(self.method, self.seed, self.history, self.scores[self.method])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the cases, as plain data for a file."""
+        return {
+            "format": FORMAT,
+            "system": self.recipe["system"]["name"],
+            "method": self.method,
+            "seed": self.seed,
+            "scores": {key: asdict(score) for key, score in self.scores.items()},
+            "peaks": plain_peaks(self.peaks),
+            "spread": dict(self.spread),
+            "seconds": self.seconds,
+            "microstate": self.kind,
+            "data": self.data,
+            "recipe": self.recipe,
+            "provenance": self.provenance,
+            "training_provenance": self.training_provenance,
+            "history": list(self.history),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any], cases: Cases) -> "RunRecord":
+        """The record that `as_dict` turned into plain data."""
+        return cls(
+            method=plain["method"],
+            kind=plain["microstate"],
+            recipe=plain["recipe"],
+            scores={key: _read_score(values) for key, values in plain["scores"].items()},
+            cases=cases,
+            data=plain["data"],
+            history=plain["history"],
+            provenance=plain["provenance"],
+            training_provenance=plain["training_provenance"],
+            peaks=read_peaks(plain["peaks"]),
+            spread=plain["spread"],
+        )
+
+    def save(self, path: Path) -> None:
+        """Writes a JSON file, and the cases beside it as an .npz file of the same name."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.cases.save(path.with_suffix(".npz"))
+        write_texts(path.parent, {path.name: strict_json(self.as_dict(), indent=1) + "\n"})
+
+    @classmethod
+    def load(cls, path: Path) -> "RunRecord":
+        """Reads the files that `save` wrote."""
+        plain = _read_saved(path)
+        try:
+            return cls.from_dict(plain, Cases.load(path.with_suffix(".npz")))
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{path} is damaged ({error}); record the run again") from error
+
+
+def load_records(folder: Path) -> list[RunRecord]:
+    """The records that a folder of measured results holds, in the order of their names."""
+    return [RunRecord.load(path) for path in sorted(folder.glob("*.json")) if _is_record(path)]
+
+
+def _is_record(path: Path) -> bool:
+    content = _read_saved(path)
+    return isinstance(content, dict) and content.get("format") == FORMAT
+
+
+def _read_saved(path: Path) -> Any:  # noqa: ANN401
+    return read_json(path, "restore it or record the run again")
+
+
+def _read_score(values: Mapping[str, float | None]) -> Score:
+    # A saved record has null for a score that is not finite.
+    return Score(nan if values["rmse"] is None else values["rmse"], values["mmd"])
+
+
+class Run:
+    """A training run in its folder, which keeps the run's models, checkpoints and record.
+
+    It is the `tampl.training.Keeper` of its training.
+
+    Arguments:
+        path: The folder; `claim` creates it.
+
+    Attributes:
+        log: The history of the training, as far as this process knows it.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.identity_file = self.path / "run.json"
+        self.recipe_file = self.path / "recipe.toml"
+        self.provenance_file = self.path / "provenance.json"
+        self.state_file = self.path / "state.safetensors"
+        self.history_file = self.path / "history.json"
+        self.best_file = self.path / "best.safetensors"
+        self.last_file = self.path / "last.safetensors"
+        self.evaluation_file = self.path / "evaluation.json"
+        self.cases_file = self.path / "cases.npz"
+        self.log = History()
+
+    @classmethod
+    def open(cls, path: str | Path) -> "Run":
+        """Opens the folder of a run; refuses a folder that holds none."""
+        run = cls(path)
+        identity = run.read_identity()
+        if not isinstance(identity, dict) or not identity.keys() >= {"method", "recipe"}:
+            raise InputError(f"{run.identity_file} is damaged; train again in another folder")
+        return run
+
+    def read_identity(self) -> dict[str, Any]:
+        """Method, resolved recipe and data, which together identify the run."""
+        if not self.identity_file.exists():
+            raise InputError(f"{self.path} holds no run; train one with `tampl train`")
+        return read_json(self.identity_file, "train again in another folder")
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return self.read_identity()["method"]
+
+    @property
+    def recipe(self) -> Mapping[str, Any]:
+        """The resolved recipe, as tables."""
+        return self.read_identity()["recipe"]
 
     @property
     def has_learnt(self) -> bool:
-        """Whether there is anything to lose: a start that was refused leaves nothing."""
-        return any(path.exists() for path in (self.state, self.best, self.last))
+        """Whether the folder holds a model or a checkpoint."""
+        return any(path.exists() for path in (self.state_file, self.best_file, self.last_file))
 
     @contextmanager
-    def claimed(self, identity: dict[str, Any]) -> Iterator[None]:
-        """Starts a run or takes up the same one, alone; refuses a folder that holds another.
+    def claim(self, identity: dict[str, Any]) -> Iterator[None]:
+        """Holds the folder for a new run or for the same run as before.
+
+        A folder that holds another run, or that another process has claimed, is refused.
 
         Arguments:
-            identity: What makes the run what it is, as JSON.
+            identity: What identifies the run, as JSON.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         with claimed(self.path):
             self._refuse_other(identity)
             remove_unfinished(self.path)
-            write_json(self.identity, identity)
+            write_json(self.identity_file, identity)
             yield
 
-    def read_identity(self) -> dict[str, Any]:
-        """What the run in this folder is."""
-        if not self.identity.exists():
-            raise InputError(f"{self.path} holds no run; train one with `tampl train`")
-        return read_json(self.identity, "train again elsewhere")
-
     def _refuse_other(self, identity: dict[str, Any]) -> None:
-        if not self.identity.exists():
+        if not self.identity_file.exists():
             if not all(is_temporary(path) for path in self.path.iterdir()):
                 raise InputError(f"{self.path} is not empty and holds no run; give another folder")
             return
-        if not self.has_learnt:
+        if not self.has_learnt:  # an earlier start was refused, and nothing can be lost
             return
         difference = first_difference(self.read_identity(), identity)
         if difference is not None:
-            key, there, here = difference
+            key, theirs, ours = difference
             raise InputError(
-                f"{self.path} holds another run (`{key}` is {there} there, {here} here): give "
-                "another folder or remove that one"
+                f"{self.path} holds another run (`{key}` is {theirs} in that run, {ours} in this "
+                "one): give another folder or remove that one"
             )
+
+    def resume(self, trainer: Trainer) -> History:
+        """Restores the trainer from the last checkpoint, and returns the history until then."""
+        self.log = History()
+        if self.state_file.exists():
+            tensors, header = load_tensors(self.state_file, STATE_FORMAT)
+            self.log = History(**header["history"])
+            if self.log.best_epoch and not self.best_file.exists():
+                raise InputError(
+                    f"{self.best_file} is lost; restore it, or train again in a new folder"
+                )
+            trainer.load(header["epoch"], tensors)
+        return self.log
 
     def keep_best(self, model: MacroModel) -> None:
         """Saves the model with the lowest validation error so far."""
-        save_model(model, self.best)
+        model.save(self.best_file)
 
     def keep_last(self, model: MacroModel) -> None:
         """Saves the model of the last epoch."""
-        save_model(model, self.last)
+        model.save(self.last_file)
 
     def keep_state(self, trainer: Trainer, history: History) -> None:
-        """Saves the state at the end of an epoch."""
+        """Saves the checkpoint at the end of an epoch."""
         header = {"format": STATE_FORMAT, "epoch": trainer.epoch, "history": vars(history)}
-        save_tensors(self.state, trainer.tensors(), header)
-        write_json(self.history, history.epochs)
+        save_tensors(self.state_file, trainer.tensors(), header)
+        write_json(self.history_file, history.epochs)
 
     def is_complete(self) -> bool:
-        """Whether nothing is missing of a finished training."""
-        return self.last.exists() and self.history.exists()
+        """Whether no file of a finished training is missing."""
+        return self.last_file.exists() and self.history_file.exists()
 
-    def resume(self, trainer: Trainer) -> History:
-        """Puts the trainer where the run was left, and returns its log."""
-        if not self.state.exists():
-            return History()
-        tensors, header = load_tensors(self.state, STATE_FORMAT)
-        history = History(**header["history"])
-        if history.best_epoch and not self.best.exists():
-            raise InputError(f"{self.best} is lost; restore it, or train again in a new folder")
-        trainer.load(header["epoch"], tensors)
-        return history
+    def best_model(self) -> MacroModel | None:
+        """The model with the lowest validation error so far; None before the first validation."""
+        return load_model(self.best_file) if self.best_file.exists() else None
+
+    def load_model(self, device: str = "cpu") -> MacroModel:
+        """The model with the lowest validation error."""
+        return load_model(self.best_file, device=device)
+
+    def read_history(self) -> list[dict[str, Any]]:
+        """One record per epoch; empty before the first checkpoint."""
+        if not self.history_file.is_file():
+            return []
+        return read_json(self.history_file, "run `tampl train` on it again")
+
+    def read_provenance(self) -> dict[str, Any]:
+        """Hardware, versions, commit and command that started the training."""
+        return read_json(self.provenance_file, "train again in a new folder")
+
+    def read_stage(self, total_epochs: int) -> str:
+        """`waiting`, `begun`, `trained` or `done`, by the files in the folder.
+
+        Arguments:
+            total_epochs: Epochs of the whole training.
+        """
+        epochs = len(self.read_history())
+        if epochs == total_epochs and self.best_file.is_file() and self.last_file.is_file():
+            return "done" if self.evaluation_file.is_file() else "trained"
+        return "begun" if epochs else "waiting"
+
+    def keep_record(self, record: RunRecord) -> None:
+        """Saves the record of the evaluation of the best model."""
+        record.cases.save(self.cases_file)
+        # Not strict JSON: a comparison needs to know whether an error is infinite or NaN.
+        write_json(self.evaluation_file, {**record.as_dict(), "model": _digest(self.best_file)})
+
+    def read_record(self) -> RunRecord:
+        """The record of the evaluation; refuses one of another model than the present best."""
+        return RunRecord.from_dict(self._read_evaluation(), Cases.load(self.cases_file))
+
+    def read_trial(self, choice: str, *, test: bool = True) -> Trial:
+        """The run as a trial of a comparison.
+
+        Arguments:
+            choice: The method or the value that the run stands for.
+            test: Whether the run is compared by its test score.
+        """
+        score = _read_score(self._read_evaluation()["scores"][self.method]) if test else None
+        seed = self.recipe["training"]["seed"]
+        return Trial.of_log(choice, seed, self.read_history(), score)
+
+    def is_evaluated(self, data: str) -> bool:
+        """Whether the present best model was evaluated on the store of an identity."""
+        try:
+            return self.read_record().data == data
+        except InputError:
+            return False
+
+    def _read_evaluation(self) -> dict[str, Any]:
+        remedy = "run `tampl evaluate` on it"
+        if not self.evaluation_file.is_file():
+            raise InputError(f"{self.path} is not evaluated; {remedy} first")
+        plain = read_json(self.evaluation_file, f"{remedy} again")
+        if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+            raise InputError(f"{self.evaluation_file} is not of format {FORMAT}; {remedy} again")
+        if not self.best_file.is_file() or plain.get("model") != _digest(self.best_file):
+            raise InputError(
+                f"the best model in {self.path} is not the one that was evaluated; {remedy} again"
+            )
+        if len(plain["history"]) < len(self.read_history()):
+            raise InputError(
+                f"the run in {self.path} was trained further after its evaluation; {remedy} again"
+            )
+        return plain
+
+
+def read_records(runs: Sequence[Run]) -> list[RunRecord]:
+    """The records of evaluated runs; refuses runs that were evaluated on different data."""
+    records = [run.read_record() for run in runs]
+    if len({record.data for record in records}) > 1:
+        raise InputError("the runs were evaluated on different data; report them one by one")
+    return records
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,7 +1,7 @@
 """One reference trajectory of microstates, seen at a few times.
 
-A store keeps of its test cases the initial microstates alone, so the trajectory is simulated once
-more, from a stream of its own: (seed, "snapshots", index of the test microstate).
+A store keeps only the initial microstates of its test cases, so the trajectory is simulated again,
+with the random stream (seed, "snapshots", index of the test microstate).
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ def take_snapshots(
 
     Arguments:
         case: The test case.
-        system: The system; None where it is not known, and then the initial microstate is all.
+        system: The system; None where it is unknown, which leaves the initial microstate alone.
         count: How many frames, evenly in time.
         seed: Governs the trajectory.
     """

@@ -1,14 +1,11 @@
 """Stores made of data in foreign formats, by the name of the format.
 
-The published polymer data, `MLDS-NUS/polymer-dynamics`, as a store: coordinates from parquet.
-
-Each row is a trajectory: `x` (F, 3 B) with x, y and z of bead 1, of bead 2, ..., relative to the
-centre of mass, and `t` (F, 1), evenly spaced. The unit of `t` is the data set's own; frames are
-taken to be the polymer's `interval` apart. Splits are `train`, `valid`, and `test_fast`,
-`test_medium` and `test_slow`, each of which starts from one configuration.
-
-Of the test splits the store keeps the configurations and all extensions, as it does of simulated
-references.
+`polymer-parquet` is the published polymer data, `MLDS-NUS/polymer-dynamics`. Each row of its files
+is a trajectory: `x` (F, 3 B) with x, y and z of bead 1, of bead 2, ..., relative to the centre of
+mass, and `t` (F, 1), evenly spaced. The unit of `t` is the data set's; frames are taken to be the
+polymer's `interval` apart. Splits are `train`, `valid`, and `test_fast`, `test_medium` and
+`test_slow`, each of which starts from one configuration. Of the test splits the store keeps the
+configurations and all extensions, as it does of simulated references.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,16 +29,10 @@ from ..version import __version__
 
 __all__ = ["SOURCES", "import_polymer", "import_store"]
 
-KERNEL = "polymer-parquet-1"
+KERNEL, COLUMNS = "polymer-parquet-1", ("t", "x")
 
-
-COLUMNS = ("t", "x")
-
-
-_UNEVEN = 1e-3
-
-
-_SAME = 1e-4
+_UNEVEN, _SAME = 1e-3, 1e-4
+"""Largest spread of time steps over their mean, and largest distance of equal coordinates."""
 
 
 def import_polymer(
@@ -49,12 +40,12 @@ def import_polymer(
 ) -> Store:
     """Makes a store of the published trajectories.
 
-    The manifest is written last, so that a store is there when it is complete; an import that was
-    interrupted is begun again by the same call.
+    The manifest is written last, so that only a complete store has one; the same call starts an
+    interrupted import again.
 
     Arguments:
-        folder: Where the parquet files are, in any folders within.
-        out: The folder of the store; it is made where it does not exist.
+        folder: The folder of the parquet files, which may lie in subfolders.
+        out: The folder of the store, which need not exist.
         system: The polymer that the data are of; by default the one of `recipes/polymer.toml`.
         progress: Whether to show a bar on standard error.
     """
@@ -81,7 +72,7 @@ def import_polymer(
     ):
         _refuse_other_files(out)
         (out / "shards").mkdir(exist_ok=True)
-        for shard, arrays in _shards(system, manifest, files):
+        for shard, arrays in _read_shards(system, manifest, files):
             write_shard(out / shard.file, arrays, manifest=manifest, shard=shard)
             advance(shard.file)
         write_manifest(out, manifest)
@@ -104,16 +95,16 @@ def _refuse_other_files(out: Path) -> None:
         raise InputError(f"`out` is {out}, which holds {what}: choose a new or empty folder")
 
 
-def _shards(
+def _read_shards(
     system: Polymer, manifest: Manifest, files: dict[str, list[Path]]
 ) -> Iterator[tuple[Shard, Arrays]]:
     for split in ("train", "valid"):
-        rows = _trajectories(system, files[split])
+        rows = _read_trajectories(system, files[split])
         for shard in manifest.of_split(split):
             x = np.stack(list(islice(rows, shard.count)))
             labels = encode_labels(["coil"] * shard.count)
             yield shard, {"microstates": x, "macrostates": system.observe(x), "labels": labels}
-    references = [_references(system, files[f"test_{name}"]) for name in NAMES]
+    references = [_read_references(system, files[f"test_{name}"]) for name in NAMES]
     for shard in manifest.of_split("test"):
         chosen = slice(shard.start, shard.start + shard.count)
         yield (
@@ -126,27 +117,27 @@ def _shards(
         )
 
 
-def _references(
+def _read_references(
     system: Polymer, files: Sequence[Path]
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """The configuration that all runs of a test split start from, and their extensions."""
+    """The configuration that all trajectories of a test split start from, and extensions."""
     initial: NDArray[np.float32] | None = None
     macrostates = []
-    for number, x in enumerate(_trajectories(system, files)):
+    for number, x in enumerate(_read_trajectories(system, files)):
         if initial is None:
             initial = x[0]
         apart = np.abs(x[0] - initial).max()
         if apart > _SAME:
             raise InputError(
                 f"trajectory {number} of {files[0].parent} starts {apart:.3g} away from the first "
-                "of its split; all runs of a test split start from one configuration"
+                "of its split; all trajectories of a test split start from one configuration"
             )
         macrostates.append(system.observe(np.concatenate([initial[None], x[1:]])))
     assert initial is not None
     return initial, np.stack(macrostates)
 
 
-def _trajectories(system: Polymer, files: Sequence[Path]) -> Iterator[NDArray[np.float32]]:
+def _read_trajectories(system: Polymer, files: Sequence[Path]) -> Iterator[NDArray[np.float32]]:
     """Coordinates of every row, (F, B, 3)."""
     for name, (t, x) in read_rows(files, COLUMNS):
         shape = (system.frames, 3 * system.beads)
@@ -176,7 +167,7 @@ def import_store(source: str, folder: str | Path, out: str | Path) -> Store:
 
     Arguments:
         source: Name of the format, one of `SOURCES`.
-        folder: Where the data are.
+        folder: The folder of the data.
         out: The folder of the store, new or empty.
     """
     if source not in SOURCES:

@@ -23,7 +23,18 @@ def test_every_verb_explains_itself(verb):
     assert f"tampl {verb}" in outcome.out
 
 
+def test_a_run_is_opened_and_forecast_without_a_simulator():
+    """A model that starts from its latent state needs no system."""
+    heavy = ("matplotlib", "numba", "tampl.systems.sirs")
+    program = f"""
+import sys, tampl.lab.runs, tampl.lab.pipeline
+print(*[name for name in {heavy} if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done
+
+
 def test_nothing_heavy_loads_at_the_start():
-    program = f"import sys, tampl.cli; print(*[n for n in {HEAVY} if n in sys.modules])"
+    program = f"import sys, tampl.lab.cli; print(*[n for n in {HEAVY} if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stdout.strip()) == (0, ""), done

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from command import call
-from tampl.theory.certificates.rounds import certify_rounds
+from tampl.theory.certificates.convergence import certify_rounds
 from tampl.theory.experiments.cases import make_case1, make_case2, make_local
 from tampl.theory.linear import LinearSystem, Realisation, Weights
 from tampl.theory.updates import Round

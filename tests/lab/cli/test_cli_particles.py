@@ -8,7 +8,8 @@ import pytest
 from command import call
 from tampl.data import Store
 from tampl.forecast import Forecast
-from tampl.lab.pipeline import Run, data_facts
+from tampl.lab.pipeline import data_facts
+from tampl.lab.runs import Run
 from tampl.microstates import Particles
 
 RECIPE = Path(__file__).parents[2] / "tiny_mixing.toml"

@@ -80,7 +80,7 @@ def test_simulate_refuses_a_device_without_kernels(recipe, tmp_path):
 
 def test_forecast_is_reproducible(run, data, tmp_path):
     initial = tmp_path / "initial.npy"
-    np.save(initial, Store.open(data).references().microstates)
+    np.save(initial, Store.open(data).references().x)
     options = ("--initial", initial, "--horizon", 7, "--samples", 5, "--seed", 3, "--json")
     for name in ("a.npz", "b.npz"):
         outcome = call("forecast", run, *options, "--out", tmp_path / name)
@@ -94,7 +94,14 @@ def test_forecast_is_reproducible(run, data, tmp_path):
 
 def test_evaluate_prints_all_scores(evaluated, data):
     scores = call("evaluate", evaluated, "--data", data, "--json").json["scores"]
-    assert list(scores) == ["tampl", "mean_field", "pair", "mean_trajectory", "floor"]
+    assert list(scores) == [
+        "tampl",
+        "mean_field",
+        "pair",
+        "mean_trajectory",
+        "persistence",
+        "floor",
+    ]
     assert scores["pair"]["mmd"] is None
     assert scores["tampl"]["mmd"] > 0
     assert "TAMPL" in call("evaluate", evaluated, "--data", data).out
@@ -208,7 +215,7 @@ def test_flipped_byte_is_not_trained_on(recipe, data, copy, tmp_path):
     shard = next(iter(sorted((damaged / "shards").glob("train*"))))
     content = bytearray(shard.read_bytes())
     # A byte of the microstates, somewhere in the middle of them.
-    lattice = Store.open(data).trajectories("train").microstates[0].tobytes()
+    lattice = Store.open(data).dataset("train").x[0].tobytes()
     content[bytes(content).index(lattice) + 100] ^= 1
     shard.write_bytes(content)
     outcome = call("train", recipe, "--data", damaged, "--out", tmp_path / "run")

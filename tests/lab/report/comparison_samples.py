@@ -1,7 +1,7 @@
 """A comparison with all that may happen: ties, few seeds, failures, no distribution, collapse."""
 
-from tampl.evaluation import RunScore, Score, compare_scores
-from tampl.evaluation.comparison import FailedRun
+from tampl.evaluation import Score
+from tampl.evaluation.comparison import Trial, compare_trials
 
 SEEDS = (42, 43, 44)
 BASELINES = {
@@ -20,10 +20,10 @@ SCORES = {
 
 def make_comparison():
     runs = [
-        RunScore(method, seed, score, latent_std=1.5, collapsed=method == "jld" and seed == 43)
+        Trial(method, seed, score, latent_std=1.5, collapsed=method == "jld" and seed == 43)
         for method, scores in SCORES.items()
         for seed, score in zip(SEEDS, scores, strict=False)
     ]
-    failed = [FailedRun("jld-sig", seed, "training diverged & stopped") for seed in SEEDS]
+    runs += [Trial("jld-sig", seed, failure="training diverged & stopped") for seed in SEEDS]
     methods = [*SCORES, "jld-sig", "next-macro"]
-    return compare_scores(runs, BASELINES, methods=methods, seeds=SEEDS, failed=failed)
+    return compare_trials(runs, BASELINES, choices=methods, seeds=SEEDS)

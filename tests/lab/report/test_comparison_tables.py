@@ -3,8 +3,8 @@ import io
 
 from comparison_samples import make_comparison
 
-from tampl.evaluation import compare_scores
-from tampl.lab.report.tables import comparison_csv, comparison_grid, difference_grid, failure_lines
+from tampl.evaluation.comparison import compare_trials
+from tampl.lab.report.tables import comparison_csv, comparison_grid, difference_grid
 
 COMPARISON = make_comparison()
 
@@ -40,7 +40,6 @@ def test_failed_and_waiting_methods_have_a_row():
     table = cells(comparison_grid(COMPARISON))
     assert table["JLD-SIG"] == ("failed", "", "", "", "", "")
     assert table["Next-macro"][0] == "not yet"
-    assert failure_lines(COMPARISON)[0] == "JLD-SIG, seed 42: failed; training diverged & stopped"
 
 
 def test_differences_have_interval_and_verdict():
@@ -78,7 +77,7 @@ def test_csv_has_all_digits_and_reasons():
 
 
 def test_nothing_is_known_yet():
-    nothing = compare_scores([], {}, methods=["tampl", "jld"], seeds=[1])
+    nothing = compare_trials([], choices=["tampl", "jld"], seeds=[1])
     assert cells(comparison_grid(nothing)) == {
         "TAMPL": ("not yet", "", "", "", "", ""),
         "JLD": ("not yet", "", "", "", "", ""),

@@ -1,4 +1,6 @@
+import importlib.util
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,14 +9,14 @@ from matplotlib.figure import Figure
 
 from tampl.errors import InputError
 from tampl.evaluation import Case, Cases, Curve, Score
-from tampl.evaluation.sweeps import Sweep, SweptRun, sweep_rows
+from tampl.evaluation.comparison import Trial, compare_trials
 from tampl.lab.report import figures
-from tampl.lab.report.comparisons import shown_case
-from tampl.lab.report.figures import style
-from tampl.lab.report.runs import shown_labels
+from tampl.lab.report.figures import drawing
+from tampl.lab.report.outputs import choose_case, choose_labels
 from tampl.lab.snapshots import Snapshots
 from tampl.methods import METHODS
 
+SCHEMATIC = Path(__file__).parents[3] / "docs" / "images" / "schematic.py"
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 
 
@@ -119,8 +121,8 @@ def test_predictions_of_chosen_labels():
 )
 def test_families_that_differ_much_are_shown_where_they_are_known(labels, shown, compared):
     cases = make_cases(labels=labels)
-    assert shown_labels(cases) == shown
-    assert shown_case(cases).label == compared
+    assert choose_labels(cases) == shown
+    assert choose_case(cases).label == compared
 
 
 def test_lattice_colours_follow_the_states():
@@ -146,11 +148,16 @@ def test_particles_are_circles_in_the_colours_of_their_types():
     assert panel.get_xlim() == panel.get_ylim() == (0, 65536) and panel.get_aspect() == 1
 
 
-def test_vectors_are_drawn_as_lines_and_unknown_kinds_refused():
-    figure = figures.predictions(make_cases(shape=(12,)), "vector")
+@pytest.mark.parametrize("kind", ["vector", "somebody's spectrum"])
+def test_vectors_and_unknown_kinds_with_one_axis_are_drawn_as_lines(kind):
+    figure = figures.predictions(make_cases(shape=(12,)), kind)
     assert len(figure.axes[0].lines) == 1
-    with pytest.raises(InputError, match=r"`kind` is 'gas'.*'lattice'"):
-        figures.predictions(make_cases(), "gas")
+
+
+@pytest.mark.parametrize("shape", [(12, 5), (4, 3, 2)])
+def test_unknown_kinds_with_more_axes_are_drawn_as_pictures(shape):
+    figure = figures.predictions(make_cases(shape=shape), "somebody's field")
+    assert figure.axes[0].images[0].get_array().shape == (shape[0], np.prod(shape[1:]))
 
 
 def test_twins_draw_what_is_the_same_for_both_once():
@@ -160,7 +167,7 @@ def test_twins_draw_what_is_the_same_for_both_once():
     # Two simulations, two of TAMPL, two of the pair approximation, one mean field.
     assert len(panel.lines) == 7
     assert "Mean field (both)" in legend_texts(figure)
-    assert sum(line.get_color() == style.MUTED for line in panel.lines) == 1
+    assert sum(line.get_color() == drawing.MUTED for line in panel.lines) == 1
 
 
 def test_training_curves_have_a_panel_for_each_stage_and_validation():
@@ -213,7 +220,7 @@ def test_comparison_draws_simulation_and_method_with_their_bands():
     assert [len(axis.collections) for axis in (stochastic, deterministic)] == [2, 1]
     reference = cases["tampl"].case(1).reference.mean[:, 0]
     np.testing.assert_array_equal(stochastic.lines[0].get_ydata(), reference)
-    assert stochastic.lines[1].get_color() == style.line_of("tampl").color
+    assert stochastic.lines[1].get_color() == drawing.stroke_of("tampl").color
 
 
 def test_a_method_that_goes_astray_does_not_flatten_the_others():
@@ -250,39 +257,48 @@ def test_latent_scales_of_all_methods_are_in_one_panel():
     assert legend_texts(figure) == ["TAMPL", "JLD", "VAMP"]
 
 
-def make_sweep(values, test=True):
-    runs = [
-        SweptRun(
-            value, seed, 0.2 + 0.1 * seed, Score(0.3, None) if test else None, 0.5, place == 0
+KEY = "methods.jld.lambda_tr"
+
+
+def draw_sweep(values, test=True):
+    trials = [
+        Trial(
+            choice=str(value),
+            seed=seed,
+            score=Score(0.3, None) if test else None,
+            validation=0.2 + 0.1 * seed,
+            latent_std=0.5,
+            collapsed=place == 0,
         )
         for place, value in enumerate(values)
         for seed in (0, 1)
     ]
-    rows = sweep_rows(values, runs)
-    return Sweep("jld", "methods.jld.lambda_tr", (0, 1), test=test, rows=rows)
+    found = compare_trials(trials, choices=list(map(str, values)), seeds=(0, 1))
+    return figures.sensitivity(found, values, key=KEY)
 
 
 def test_sensitivity_shows_errors_and_latent_scale():
-    figure = figures.sensitivity(make_sweep([0.01, 0.1, 1.0]))
-    errors, scale = figure.axes
+    errors, scale = draw_sweep([0.01, 0.1, 1.0]).axes
     assert errors.get_xscale() == "log"
     assert [len(axis.containers) for axis in (errors, scale)] == [2, 1]
     line = errors.containers[0].lines[0]
     assert list(line.get_xdata()) == [0.01, 0.1, 1.0]
     assert list(line.get_ydata()) == [0.25] * 3
     assert [text.get_text() for text in errors.get_xticklabels()] == ["0.01", "0.1", "1"]
-    assert errors.get_xlabel() == "methods.jld.lambda_tr"
-    assert len(figures.sensitivity(make_sweep([1, 2], test=False)).axes[0].containers) == 1
+    assert [text.get_text() for text in errors.get_legend().get_texts()] == ["validation", "test"]
+    assert errors.get_xlabel() == KEY
+    assert len(draw_sweep([1, 2], test=False).axes[0].containers) == 1
 
 
 @pytest.mark.parametrize("values", [["a", "b"], [[8, 8], [16]], [True, False], [-1, 0, 2], [3]])
 def test_any_value_of_a_recipe_has_a_place_on_the_axis(values):
-    assert figures.png_bytes(figures.sensitivity(make_sweep(values))).startswith(PNG_MAGIC)
+    assert figures.png_bytes(draw_sweep(values)).startswith(PNG_MAGIC)
 
 
 def test_a_sweep_without_runs_can_be_drawn():
-    nothing = Sweep("jld", "latent_dim", (1,), test=True, rows=sweep_rows([4, 8], []))
-    assert figures.png_bytes(figures.sensitivity(nothing)).startswith(PNG_MAGIC)
+    nothing = compare_trials([], choices=["4", "8"], seeds=[1])
+    figure = figures.sensitivity(nothing, [4, 8], key="latent_dim")
+    assert figures.png_bytes(figure).startswith(PNG_MAGIC)
 
 
 def test_figures_are_saved_twice_and_reproducibly(tmp_path):
@@ -306,7 +322,10 @@ def test_labels_and_names_are_text_and_not_formulas():
 
 
 def test_the_schematic_is_a_vector_drawing(tmp_path):
-    figure = figures.schematic()
+    spec = importlib.util.spec_from_file_location("schematic", SCHEMATIC)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    figure = module.schematic()
     assert isinstance(figure, Figure)
     _, pdf = figures.save_figure(figure, tmp_path / "schematic")
     assert b"/Subtype /Image" not in pdf.read_bytes()
@@ -319,12 +338,12 @@ def test_global_settings_are_left_alone():
 
 
 def test_every_method_has_a_line_of_its_own():
-    lines = [style.line_of(method) for method in METHODS]
+    lines = [drawing.stroke_of(method) for method in METHODS]
     assert len({line.color for line in lines}) == len(METHODS)
-    assert style.line_of("reference").color not in {line.color for line in lines}
+    assert drawing.stroke_of("reference").color not in {line.color for line in lines}
 
 
 def test_unknown_predictions_share_spare_lines():
-    line = style.line_of("mine")
-    assert line == style.line_of("mine")
-    assert line not in (style.line_of("tampl"), style.line_of("reference"))
+    line = drawing.stroke_of("mine")
+    assert line == drawing.stroke_of("mine")
+    assert line not in (drawing.stroke_of("tampl"), drawing.stroke_of("reference"))

@@ -11,9 +11,11 @@ from tampl.lab.report.grids import (
     csv_text,
     interval_text,
     latex_text,
+    name_of,
     score_text,
     spread_text,
 )
+from tampl.methods import METHODS
 
 GRID = Grid(
     (Column("Method"), Column("RMSE"), Column("excess", soft=True)),
@@ -100,3 +102,9 @@ def test_csv_round_trip():
     text = csv_text(("key", "value"), [("a, b", 1 / 3), ("c", None)])
     rows = list(csv.DictReader(io.StringIO(text)))
     assert rows == [{"key": "a, b", "value": repr(1 / 3)}, {"key": "c", "value": "N/A"}]
+
+
+def test_every_method_has_a_name_for_readers():
+    assert [name_of(method) for method in METHODS if name_of(method) == method] == []
+    assert name_of("pair") == "Pair approximation"
+    assert name_of("mine") == "mine"

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from tampl.lab.report.grids import Column, Grid, Line
-from tampl.lab.report.page import Report, _duration, render_page, write_page
+from tampl.lab.report.page import Report, _write_duration, render_page, write_page
 
 PNG = b"\x89PNG fake"
 HOSTILE = "<script>alert('x')</script>\"&"
@@ -126,7 +126,7 @@ def test_facts_and_times_are_readable():
     [(0.04, "0.0 s"), (59.94, "59.9 s"), (59.96, "1 min 00 s"), (3599.6, "1 h 00 min")],
 )
 def test_durations(seconds, text):
-    assert _duration(seconds) == text
+    assert _write_duration(seconds) == text
 
 
 def test_written_as_utf8(tmp_path):
@@ -136,5 +136,5 @@ def test_written_as_utf8(tmp_path):
 
 
 def test_the_package_does_not_load_matplotlib():
-    code = "import sys, tampl.report; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, tampl.lab.report; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

@@ -1,10 +1,9 @@
-"""How this process asks the system for memory.
+"""The entry point of the command: its verbs, and one line and an exit code for an error.
 
 A training step on the CPU allocates and frees the same tens of megabytes again and again. The C
 library by default gives such blocks back to the system, which then clears their pages anew for
-every step: a third of the time of an encoder's forward and backward pass on two cores.
-
-Where the command begins: its verbs, and one line and an exit code for what goes wrong.
+every step: a third of the time of an encoder's forward and backward pass on two cores. The command
+therefore asks the C library to keep freed memory.
 """
 
 import ctypes
@@ -17,13 +16,11 @@ import typer
 
 from ...errors import InputError
 from ...version import __version__
-from . import campaigns, linear, runs
+from . import linear, verbs
 
 __all__ = ["app", "keep_freed_memory", "main"]
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-
-
 _KEPT, _LARGEST_BLOCK = 1 << 30, 32 << 20  # the second is the largest that glibc takes
 
 
@@ -38,29 +35,26 @@ def keep_freed_memory() -> None:
 
 
 VERBS: Mapping[str, Callable[..., None]] = {
-    "demo": campaigns.demo,
-    "simulate": runs.simulate,
-    "import": runs.import_data,
-    "check": runs.check,
-    "train": runs.train,
-    "forecast": runs.forecast,
-    "evaluate": runs.evaluate,
-    "report": runs.report,
-    "record": runs.record,
-    "results": runs.results,
-    "compare": campaigns.compare,
-    "sweep": campaigns.sweep,
+    "demo": verbs.demo,
+    "simulate": verbs.simulate,
+    "import": verbs.import_data,
+    "check": verbs.check,
+    "train": verbs.train,
+    "forecast": verbs.forecast,
+    "evaluate": verbs.evaluate,
+    "report": verbs.report,
+    "record": verbs.record,
+    "results": verbs.results,
+    "compare": verbs.compare,
+    "sweep": verbs.sweep,
 }
 """In the order of `--help`."""
-
 
 # typer may carry its own copy of click; its public exception leads to the base in either case.
 UsageError: Any = typer.BadParameter.__base__
 
-
 # Some versions of typer turn Ctrl-C into this exit code, others raise.
 INTERRUPTED = 130
-
 
 app = typer.Typer(
     help="Forecast macroscopic observables of many-body systems from one microscopic state.",
@@ -68,11 +62,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-
-
 app.add_typer(linear.app, name="linear")
-
-
 for name, verb in VERBS.items():
     app.command(name)(verb)
 
@@ -94,7 +84,7 @@ def main() -> None:
     except OSError as error:
         _fail(f"{error}; see that the path is right and the disk has room")
     except (KeyboardInterrupt, typer.Abort):
-        message = "interrupted; the same command goes on from what was saved"
+        message = "interrupted; the same command resumes from the last checkpoint"
         _fail(message, code=INTERRUPTED)
 
 

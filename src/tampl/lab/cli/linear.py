@@ -5,95 +5,32 @@ with its provenance as JSON and the figure as PNG and PDF.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ...errors import InputError
-from ...files import strict_json
-from .options import Json
+from ...files import strict_json, write_texts
+from .verbs import Json
 
 __all__ = ["app"]
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ...theory.experiments import Collapse, Illustration, LocalTest, Mechanism
-
-
 app = typer.Typer(
-    help="The linear theory: controlled experiments, and certificates of a system of your own.",
+    help="The linear theory: controlled experiments, and certificates of any linear system.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-
 Out = Annotated[Path | None, typer.Option(help="Folder for the figure and the JSON file.")]
-
-
 Seeds = Annotated[str, typer.Option(help="Seeds, such as 0-4 or 0,3,7.")]
-
-
 Updates = Annotated[int, typer.Option(min=1, help="Updates of each method.")]
-
-
 LambdaCur = Annotated[float, typer.Option(min=0, help="Weight of the current loss.")]
-
-
 LambdaTr = Annotated[float, typer.Option(min=0, help="Weight of the transition loss.")]
-
-
-Summary = Mapping[str, Any]
-
-
-class _Experiment(Protocol):
-    """What an experiment found."""
-
-    def summary(self) -> dict[str, Any]: ...
-
-
-Found = TypeVar("Found", bound=_Experiment)
-
-
-@dataclass(frozen=True)
-class _Result:
-    """What a command shows: a summary, the same as text, and a figure where there is one."""
-
-    name: str
-    summary: Summary
-    text: str
-    draw: "Callable[[], Figure] | None" = None
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        found: Found,
-        *,
-        text: Callable[[Summary], str],
-        draw: "Callable[[Found], Figure]",
-    ) -> "_Result":
-        summary = found.summary()
-        return cls(name, summary, text(summary), lambda: draw(found))
-
-    def show(self, out: Path | None, as_json: bool) -> None:
-        if out is not None:
-            self._write(out)
-        print(strict_json(self.summary) if as_json else self.text)
-
-    def _write(self, out: Path) -> None:
-        from ...files import replacing
-        from ..provenance import provenance
-        from ..report.figures import save_figure
-
-        out.mkdir(parents=True, exist_ok=True)
-        record = {"result": self.summary, "provenance": provenance()}
-        with replacing(out / f"{self.name}.json") as temporary:
-            temporary.write_text(strict_json(record, indent=1) + "\n", encoding="utf-8")
-        if self.draw is not None:
-            save_figure(self.draw(), out / self.name)
+_Summary = Mapping[str, Any]
 
 
 @app.command()
@@ -105,7 +42,8 @@ def case1(
     from ..report.linear import case_text
 
     found = run_case1(_parse_seeds(seeds), updates=updates)
-    _Result.of("case1", found, text=case_text, draw=_draw_mechanism).show(out, as_json)
+    draw = lambda: _load_figures().mechanism(found)
+    _show("case1", found.summary(), case_text, out=out, as_json=as_json, draw=draw)
 
 
 @app.command()
@@ -116,11 +54,12 @@ def case2(
     from ...theory.experiments import run_case2
     from ..report.linear import case_text, wrong_subspace_text
 
-    def text(summary: Summary) -> str:
+    def text(summary: _Summary) -> str:
         return case_text(summary) + wrong_subspace_text(summary["certificate"])
 
     found = run_case2(_parse_seeds(seeds), updates=updates)
-    _Result.of("case2", found, text=text, draw=_draw_mechanism).show(out, as_json)
+    draw = lambda: _load_figures().mechanism(found)
+    _show("case2", found.summary(), text, out=out, as_json=as_json, draw=draw)
 
 
 @app.command()
@@ -135,7 +74,8 @@ def local(
     from ..report.linear import local_text
 
     found = run_local(_parse_seeds(seeds), rounds=rounds)
-    _Result.of("local", found, text=local_text, draw=_draw_local).show(out, as_json)
+    draw = lambda: _load_figures().local_test(found)
+    _show("local", found.summary(), local_text, out=out, as_json=as_json, draw=draw)
 
 
 @app.command()
@@ -152,7 +92,8 @@ def collapse(
 
     found = run_collapse(_parse_seeds(seeds), updates=updates, step=step)
     text = partial(collapse_text, step=step)
-    _Result.of("collapse", found, text=text, draw=_draw_collapse).show(out, as_json)
+    draw = lambda: _load_figures().collapse(found)
+    _show("collapse", found.summary(), text, out=out, as_json=as_json, draw=draw)
 
 
 @app.command()
@@ -169,7 +110,8 @@ def selection(
     from ..report.linear import selection_text
 
     found = run_selection(c, variance_u=variance_u, variance_n=variance_n, cur=lambda_cur)
-    _Result.of("selection", found, text=selection_text, draw=_draw_selection).show(out, as_json)
+    draw = lambda: _load_figures().selection(found)
+    _show("selection", found.summary(), selection_text, out=out, as_json=as_json, draw=draw)
 
 
 @app.command()
@@ -188,8 +130,8 @@ def certify(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Certifies a system of your own: every certificate with its verdict in words."""
-    from ...theory.certificates.files import certify_file
+    """Certifies a linear system from a file: every certificate with its verdict in words."""
+    from ...theory.certificates import certify_file
     from ...theory.linear import Weights
     from ...theory.updates import Round, require_step
     from ..report.linear import certificates_text
@@ -211,32 +153,36 @@ def certify(
         }
         for found in findings
     }
-    _Result("certify", summary, certificates_text(summary)).show(out, as_json)
+    _show("certify", summary, certificates_text, out=out, as_json=as_json)
 
 
-# Each figure loads when it is drawn: Matplotlib is slow, and without `--out` nothing is drawn.
-def _draw_mechanism(found: "Mechanism") -> "Figure":
-    from ..report.figures.theory import mechanism
+def _show(
+    name: str,
+    summary: _Summary,
+    text: Callable[[_Summary], str],
+    *,
+    out: Path | None,
+    as_json: bool,
+    draw: "Callable[[], Figure] | None" = None,
+) -> None:
+    """Prints a summary as JSON or as text, and writes it with its figure to a folder."""
+    if out is not None:
+        from ..provenance import provenance
+        from ..report.figures import save_figure
 
-    return mechanism(found)
+        out.mkdir(parents=True, exist_ok=True)
+        record = {"result": summary, "provenance": provenance()}
+        write_texts(out, {f"{name}.json": strict_json(record, indent=1) + "\n"})
+        if draw is not None:
+            save_figure(draw(), out / name)
+    print(strict_json(summary) if as_json else text(summary))
 
 
-def _draw_local(found: "LocalTest") -> "Figure":
-    from ..report.figures.theory import local_test
+def _load_figures() -> Any:  # noqa: ANN401
+    # Matplotlib is slow to load, and without `--out` nothing is drawn.
+    from ..report.figures import theory
 
-    return local_test(found)
-
-
-def _draw_collapse(found: "Collapse") -> "Figure":
-    from ..report.figures.theory import collapse
-
-    return collapse(found)
-
-
-def _draw_selection(found: "Illustration") -> "Figure":
-    from ..report.figures.theory import selection
-
-    return selection(found)
+    return theory
 
 
 def _parse_seeds(text: str) -> list[int]:

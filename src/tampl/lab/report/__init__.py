@@ -1,20 +1,19 @@
-"""What is shown to people: figures, tables of scores, and one self-contained page.
+"""Results for readers: figures, tables of scores, and one self-contained page.
 
-`tampl.report.figures` loads matplotlib and is therefore imported by name, not from here.
+`tampl.lab.report.figures` loads matplotlib and is therefore imported by name, not from here.
 """
 
-from .grids import Grid
-from .names import name_of
+from .grids import Grid, name_of
 from .page import Report, render_page, write_page
-from .tables import ScoreTable, score_csv, score_grid
+from .tables import comparison_grid, difference_grid, score_grid
 
 __all__ = [
     "Grid",
     "Report",
-    "ScoreTable",
+    "comparison_grid",
+    "difference_grid",
     "name_of",
     "render_page",
-    "score_csv",
     "score_grid",
     "write_page",
 ]

@@ -1,4 +1,4 @@
-"""Tables of text in the forms that people use: Markdown, HTML, LaTeX, and CSV beside them."""
+"""Tables of text: names for readers, cells, and the forms Markdown, HTML, LaTeX and CSV."""
 
 import csv
 import io
@@ -13,14 +13,51 @@ __all__ = [
     "Grid",
     "Line",
     "csv_text",
+    "in_reading_order",
     "interval_text",
     "latex_text",
+    "name_of",
     "score_text",
     "spread_text",
 ]
 
-MISSING = "N/A"
+_NAMES = {
+    "reference": "Simulation",
+    "tampl": "TAMPL",
+    "tampl+": "TAMPL+",
+    "jld": "JLD",
+    "jld-sig": "JLD-SIG",
+    "jld-vic": "JLD-VIC",
+    "jld-recon": "JLD-Recon",
+    "two-stage-recon": "TwoStage-Recon",
+    "vamp": "VAMP",
+    "macro-only": "Macro-only",
+    "next-macro": "Next-macro",
+    "floor": "Simulation noise floor",
+    "mean_field": "Mean field",
+    "pair": "Pair approximation",
+    "mean_trajectory": "Mean training trajectory",
+    "persistence": "Persistence",
+}
 
+
+def name_of(key: str) -> str:
+    """The name a reader sees: "pair" is "Pair approximation"; an unknown key is itself."""
+    return _NAMES.get(key, key)
+
+
+def in_reading_order(keys: Iterable[str]) -> list[str]:
+    """Keys in the order of a table; keys without a name come last.
+
+    Example:
+        >>> in_reading_order({"own", "vamp", "tampl"})
+        ['tampl', 'vamp', 'own']
+    """
+    places = {key: place for place, key in enumerate(_NAMES)}
+    return sorted(keys, key=lambda key: (places.get(key, len(places)), key))
+
+
+MISSING = "N/A"
 
 _LATEX_SPECIAL = str.maketrans(
     {
@@ -40,7 +77,7 @@ _NEGATIVE = re.compile(r"(?<!\w)-(?=\d)")
 
 @dataclass(frozen=True)
 class Column:
-    """A column's heading; a soft one holds what the column before it leads to."""
+    """A column's heading; a soft column holds a number derived from the column before it."""
 
     heading: str
     soft: bool = False
@@ -52,8 +89,8 @@ class Line:
 
     Attributes:
         cells: The texts, the first of them the line's name.
-        strong: Whether the line is what the table is about.
-        baseline: Whether it only puts the others in perspective.
+        strong: Whether the line is a main result of the table.
+        baseline: Whether the line is a baseline for the others.
     """
 
     cells: tuple[str, ...]
@@ -68,27 +105,31 @@ class Grid:
     columns: tuple[Column, ...]
     lines: tuple[Line, ...]
 
+    @property
+    def _headings(self) -> list[str]:
+        return [column.heading for column in self.columns]
+
     def markdown(self) -> str:
         """The table in GitHub's Markdown."""
         rules = ["---", *["---:"] * (len(self.columns) - 1)]
-        texts = [_headings(self), rules, *(_markdown_cells(line) for line in self.lines)]
-        return "".join(f"| {' | '.join(cells)} |\n" for cells in texts)
+        cells = [[cell.replace("|", r"\|") for cell in line.cells] for line in self.lines]
+        return "".join(f"| {' | '.join(line)} |\n" for line in (self._headings, rules, *cells))
 
     def html(self) -> str:
         """The table as an HTML element; lines have the classes `strong` and `baseline`."""
-        head = "".join(f'<th scope="col">{escape(text)}</th>' for text in _headings(self))
-        body = "".join(_html_line(line, self.columns) for line in self.lines)
+        head = "".join(f'<th scope="col">{escape(text)}</th>' for text in self._headings)
+        body = "".join(_render_line(line, self.columns) for line in self.lines)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def latex(self) -> str:
         """The table as a LaTeX tabular with booktabs rules."""
         alignment = "l" + "r" * (len(self.columns) - 1)
-        texts = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", _latex_cells(_headings(self))]
+        texts = [rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", _join_latex(self._headings)]
         before: Line | None = None
         for line in self.lines:
             if before is None or (line.baseline and not before.baseline):
                 texts.append(r"\midrule")
-            texts.append(_latex_cells(line.cells))
+            texts.append(_join_latex(line.cells))
             before = line
         return "\n".join([*texts, r"\bottomrule", r"\end{tabular}", ""])
 
@@ -100,11 +141,11 @@ def score_text(value: float, sign: str = "") -> str:
         >>> score_text(0.10561), score_text(0.02, sign="+"), score_text(916.54), score_text(1.5e32)
         ('0.1056', '+0.0200', '917', '1.5e+32')
     """
-    return f"{value:{sign}{_digits(value)}}"
+    return f"{value:{sign}{_choose_format(value)}}"
 
 
 def spread_text(mean: float, std: float | None) -> str:
-    """A mean with its standard deviation, where there is one.
+    """A mean with its standard deviation; a single value has none.
 
     Example:
         >>> spread_text(0.4713, 0.0531), spread_text(916.54, 1243.2)
@@ -112,7 +153,7 @@ def spread_text(mean: float, std: float | None) -> str:
     """
     if std is None:
         return score_text(mean)
-    digits = _digits(mean, std)
+    digits = _choose_format(mean, std)
     return f"{mean:{digits}} ± {std:{digits}}"
 
 
@@ -123,12 +164,12 @@ def interval_text(low: float, high: float) -> str:
         >>> interval_text(-0.0127, 0.0318), interval_text(-6.4595, 10.5023)
         ('-0.0127 to +0.0318', '-6.5 to +10.5')
     """
-    digits = _digits(low, high)
+    digits = _choose_format(low, high)
     return f"{low:+{digits}} to {high:+{digits}}"
 
 
 def csv_text(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    """CSV with all digits; what is None is N/A."""
+    """CSV with all digits; None is written as N/A."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(header)
@@ -146,7 +187,7 @@ def latex_text(text: str) -> str:
     return _NEGATIVE.sub("$-$", text.translate(_LATEX_SPECIAL))
 
 
-def _digits(*values: float) -> str:
+def _choose_format(*values: float) -> str:
     """The format of the numbers of one cell, which the largest of them decides."""
     largest = max(abs(value) for value in values)
     if largest < 10:
@@ -156,28 +197,20 @@ def _digits(*values: float) -> str:
     return ".0f" if largest < 10_000 else ".1e"
 
 
-def _headings(grid: Grid) -> list[str]:
-    return [column.heading for column in grid.columns]
-
-
-def _markdown_cells(line: Line) -> list[str]:
-    return [cell.replace("|", r"\|") for cell in line.cells]
-
-
-def _html_line(line: Line, columns: Sequence[Column]) -> str:
+def _render_line(line: Line, columns: Sequence[Column]) -> str:
     name, *others = line.cells
     cells = "".join(
-        f"<td{_html_class(soft=column.soft)}>{escape(cell)}</td>"
+        f"<td{_render_class(soft=column.soft)}>{escape(cell)}</td>"
         for cell, column in zip(others, columns[1:], strict=True)
     )
-    group = _html_class(strong=line.strong, baseline=line.baseline)
+    group = _render_class(strong=line.strong, baseline=line.baseline)
     return f'<tr{group}><th scope="row">{escape(name)}</th>{cells}</tr>'
 
 
-def _html_class(**marks: bool) -> str:
+def _render_class(**marks: bool) -> str:
     names = " ".join(name for name, on in marks.items() if on)
     return f' class="{names}"' if names else ""
 
 
-def _latex_cells(cells: Iterable[str]) -> str:
+def _join_latex(cells: Iterable[str]) -> str:
     return " & ".join(map(latex_text, cells)) + r" \\"

@@ -1,9 +1,8 @@
-"""The page's frame and its style: light, readable on a phone and in print, no outside resource.
+"""A report as one HTML file that needs no other file and no network.
 
-The report of a run as one HTML file that needs nothing else.
-
-Style is inline, images are PNG data inside the page, and a content security policy forbids the
-browser to fetch anything. Every text that comes from outside is escaped.
+It is light, readable on a phone and in print. Style is inline, images are PNG data inside the
+page, and a content security policy forbids the browser to fetch anything. Every text that comes
+from outside is escaped.
 """
 
 import base64
@@ -44,7 +43,6 @@ $sections
 </body>
 </html>
 """)
-
 
 STYLE = """\
 :root { color-scheme: light; --ink: #262626; --soft: #66696d; --rule: #dcdcd8; --mark: #b34700; }
@@ -108,9 +106,7 @@ footer { margin-top: 3rem; padding-top: .8rem; border-top: 1px solid var(--rule)
 }
 """
 
-
 Facts = Mapping[str, object]
-
 
 _SECTIONS = {
     "Predictions": ("predictions",),
@@ -119,7 +115,6 @@ _SECTIONS = {
     "Training": ("training", "latent", "latent scales"),
 }
 
-
 _CAPTIONS = {
     "predictions": (
         "Initial microstates and their macroscopic futures. Bands are one standard deviation over "
@@ -127,9 +122,9 @@ _CAPTIONS = {
         "training."
     ),
     "twins": (
-        "Two test microstates whose initial macrostates are the same, or the closest there are. "
-        "What starts from the macrostate alone must predict one future for both; a latent state "
-        "of the microstate can tell them apart. Bands are one standard deviation of the "
+        "Two test microstates whose initial macrostates are the same, or as close as any two. "
+        "A forecast that starts from the macrostate alone must be the same for both; a latent "
+        "state of the microstate can tell them apart. Bands are one standard deviation of the "
         "simulations."
     ),
     "training": (
@@ -142,10 +137,10 @@ _CAPTIONS = {
     ),
     "comparison": (
         "On top one simulated trajectory of microstates. Below, from the same initial microstate, "
-        "what many simulations (black) and each method say of the observables: mean, and one "
-        "standard deviation over members as a band; a deterministic method has no band. Every "
-        "panel of a column has the same range, which is the simulation's with some room: a curve "
-        "that leaves it is cut. All methods were trained with the first seed."
+        "the observables by many simulations (black) and by each method: the mean, and one "
+        "standard deviation over members as a band; a deterministic method has no band. All "
+        "panels of a column have the same range, that of the simulation with a margin, and cut "
+        "curves that leave it. All methods were trained with the first seed."
     ),
     "latent scales": (
         "Mean standard deviation of the latent coordinates over the data, epoch by epoch; the "
@@ -153,24 +148,23 @@ _CAPTIONS = {
     ),
 }
 
-
 _NARROW = ("latent", "latent scales")
 
 
 @dataclass(frozen=True)
 class Report:
-    """What the page shows.
+    """The contents of the page.
 
     Arguments:
         title: Heading of the page.
         tables: The scores.
-        note: What the columns mean.
-        remarks: What a reader must know beside them, one line each.
+        note: The meaning of the columns.
+        remarks: Remarks on the scores, one line each.
         summary: One or two sentences under the title; may be empty.
-        numbers: The few to see first, by what they are.
-        facts: What was done, in groups, e.g. `{"System": {"beta": 8.0}, "Data": {"seed": 1}}`.
+        numbers: The main numbers, by name.
+        facts: The settings, in groups, e.g. `{"System": {"beta": 8.0}, "Data": {"seed": 1}}`.
         wall_times: Seconds that each part took, e.g. `{"simulate": 61.2}`.
-        figures: PNG images by name; those that have no section of their own come last.
+        figures: PNG images by name; those without a section come last.
         provenance: Versions, hardware, command.
     """
 
@@ -197,45 +191,49 @@ def render_page(report: Report) -> str:
     shown = {name for names in _SECTIONS.values() for name in names}
     others = tuple(name for name in report.figures if name not in shown)
     sections = [
-        _section("Scores", _scores(report)),
-        *(_section(title, _figures(report, names)) for title, names in _SECTIONS.items()),
-        _section("Further figures", _figures(report, others)),
-        _section("What was done", _done(report)),
-        _section("Provenance", _facts(report.provenance, "facts plain")),
+        _wrap_section("Scores", _render_scores(report)),
+        *(
+            _wrap_section(title, _render_figures(report, names))
+            for title, names in _SECTIONS.items()
+        ),
+        _wrap_section("Further figures", _render_figures(report, others)),
+        _wrap_section("What was done", _render_groups(report)),
+        _wrap_section("Provenance", _render_facts(report.provenance, "facts plain")),
     ]
     return PAGE.substitute(
         title=escape(report.title),
         summary=f'<p class="lead">{escape(report.summary)}</p>' if report.summary else "",
-        tiles=_tiles(report),
+        tiles=_render_tiles(report),
         style=STYLE,
         sections="\n".join(section for section in sections if section),
         version=escape(__version__),
     )
 
 
-def _section(title: str, content: str) -> str:
+def _wrap_section(title: str, content: str) -> str:
     return f"<section>\n<h2>{escape(title)}</h2>\n{content}\n</section>" if content else ""
 
 
-def _tiles(report: Report) -> str:
+def _render_tiles(report: Report) -> str:
     numbers = {**report.numbers}
     if report.wall_times:
-        numbers["Wall time"] = _duration(sum(report.wall_times.values()))
-    return _pairs(numbers, "tiles") if numbers else ""
+        numbers["Wall time"] = _write_duration(sum(report.wall_times.values()))
+    return _render_pairs(numbers, "tiles") if numbers else ""
 
 
-def _done(report: Report) -> str:
+def _render_groups(report: Report) -> str:
     groups = {title: {**facts} for title, facts in report.facts.items() if facts}
     if report.wall_times:
-        times = {part: _duration(seconds) for part, seconds in report.wall_times.items()}
-        groups["Wall time"] = {**times, "total": _duration(sum(report.wall_times.values()))}
+        times = {part: _write_duration(seconds) for part, seconds in report.wall_times.items()}
+        groups["Wall time"] = {**times, "total": _write_duration(sum(report.wall_times.values()))}
     lists = (
-        f"<div><h3>{escape(title)}</h3>{_facts(facts)}</div>" for title, facts in groups.items()
+        f"<div><h3>{escape(title)}</h3>{_render_facts(facts)}</div>"
+        for title, facts in groups.items()
     )
     return f'<div class="groups">{"".join(lists)}</div>' if groups else ""
 
 
-def _scores(report: Report) -> str:
+def _render_scores(report: Report) -> str:
     parts = [f'<div class="wide">{grid.html()}</div>' for grid in report.tables]
     if report.remarks:
         items = "".join(f"<li>{escape(line)}</li>" for line in report.remarks)
@@ -245,44 +243,50 @@ def _scores(report: Report) -> str:
     return "\n".join(parts)
 
 
-def _figures(report: Report, names: Sequence[str]) -> str:
-    return "\n".join(
-        _figure(name, report.figures[name]) for name in names if name in report.figures
+def _render_figures(report: Report, names: Sequence[str]) -> str:
+    figures = []
+    for name in names:
+        if name not in report.figures:
+            continue
+        source = base64.b64encode(report.figures[name]).decode("ascii")
+        caption = escape(_CAPTIONS.get(name, name))
+        group = ' class="narrow"' if name in _NARROW else ""
+        image = f'<img src="data:image/png;base64,{source}" alt="{escape(name)}: {caption}">'
+        figures.append(
+            f'<figure{group}><div class="wide">{image}</div>'
+            f"<figcaption>{caption}</figcaption></figure>"
+        )
+    return "\n".join(figures)
+
+
+def _render_facts(facts: Facts, group: str = "facts") -> str:
+    return (
+        _render_pairs({key: _write_value(value) for key, value in facts.items()}, group)
+        if facts
+        else ""
     )
 
 
-def _figure(name: str, png: bytes) -> str:
-    source = f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"
-    caption = escape(_CAPTIONS.get(name, name))
-    group = ' class="narrow"' if name in _NARROW else ""
-    image = f'<div class="wide"><img src="{source}" alt="{escape(name)}: {caption}"></div>'
-    return f"<figure{group}>{image}<figcaption>{caption}</figcaption></figure>"
-
-
-def _facts(facts: Facts, group: str = "facts") -> str:
-    return _pairs({key: _value(value) for key, value in facts.items()}, group) if facts else ""
-
-
-def _pairs(pairs: Mapping[str, str], group: str) -> str:
+def _render_pairs(pairs: Mapping[str, str], group: str) -> str:
     items = (
         f"<div><dt>{escape(key)}</dt><dd>{escape(text)}</dd></div>" for key, text in pairs.items()
     )
     return f'<dl class="{group}">{"".join(items)}</dl>'
 
 
-def _value(value: object) -> str:
+def _write_value(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_value(part)}" for key, part in value.items())
+        return ", ".join(f"{key} {_write_value(part)}" for key, part in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(_value(part) for part in value)
+        return ", ".join(_write_value(part) for part in value)
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _duration(seconds: float) -> str:
+def _write_duration(seconds: float) -> str:
     """Seconds as a person would say them.
 
     Example:
-        >>> _duration(3.24), _duration(184.0), _duration(7500.0)
+        >>> _write_duration(3.24), _write_duration(184.0), _write_duration(7500.0)
         ('3.2 s', '3 min 04 s', '2 h 05 min')
     """
     if round(seconds, 1) < 60:

@@ -1,125 +1,57 @@
-"""The table of one run's or a few runs' scores.
+"""The tables of scores: of single runs, of methods over seeds, and of the values of a sweep.
 
-One row for each run, then the rows that put it in perspective: noise floor, closures and mean
-training trajectory. The excess is what remains when the noise of finite ensembles is taken away
-(`tampl.evaluate.excess`). What has no distribution has no MMD (N/A).
+One line for each choice, then the baselines: noise floor, closures, mean training trajectory and
+persistence. The excess is the part of a score that the noise of finite ensembles does not explain
+(`tampl.evaluation.excess`). A deterministic prediction has no distribution and so no MMD (N/A).
 
-The tables of a comparison: means over seeds with the excess over the floor, then differences.
-
-A cell over fewer seeds than were asked for says how many it has. A difference is that of the
-method to TAMPL, paired by seed: below zero the method is better. It comes with its 95 % interval
-and what that says; an interval that holds zero is a tie.
+A cell over fewer seeds than were asked for says how many it has. A difference is that of a method
+to TAMPL, paired by seed: below zero the method is better. Its 95 % interval stands beside it; an
+interval that holds zero is a tie.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from ...evaluation.comparison import ANCHOR, Comparison, Difference, Summary, order_baselines
-from ...evaluation.metrics import FLOOR, Score, excess
-from .grids import MISSING, Column, Grid, Line, csv_text, interval_text, score_text, spread_text
-from .names import name_of
+from ...evaluation.comparison import (
+    ANCHOR,
+    Comparison,
+    Difference,
+    ScoreRow,
+    Summary,
+    Trial,
+    compare_trials,
+)
+from ...evaluation.metrics import FLOOR, Score
+from .grids import (
+    MISSING,
+    Column,
+    Grid,
+    Line,
+    csv_text,
+    interval_text,
+    name_of,
+    score_text,
+    spread_text,
+)
 
 __all__ = [
-    "Row",
-    "ScoreTable",
     "comparison_csv",
     "comparison_grid",
     "difference_grid",
-    "failure_lines",
-    "rows",
     "score_csv",
     "score_grid",
+    "sweep_grid",
+    "tabulate_runs",
 ]
 
-_COLUMNS = (
+_SCORES = (
     Column("Method"),
     Column("RMSE"),
     Column("excess", soft=True),
     Column("MMD²"),
     Column("excess", soft=True),
 )
-
-
-_CSV_HEADER = ("key", "method", "rmse", "rmse_excess", "mmd2", "mmd2_excess")
-
-
-@dataclass(frozen=True)
-class ScoreTable:
-    """Scores of runs by name, and of what they are compared with."""
-
-    runs: Mapping[str, Score]
-    baselines: Mapping[str, Score]
-
-    @classmethod
-    def of_run(cls, scores: Mapping[str, Score]) -> "ScoreTable":
-        """The scores of one evaluation, which begin with the model's own."""
-        name, *others = scores
-        return cls({name: scores[name]}, {key: scores[key] for key in others})
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table; the floor has no excess, nor has anything without a floor."""
-
-    key: str
-    score: Score
-    excess: Score | None
-    baseline: bool
-
-    @property
-    def values(self) -> tuple[float | None, ...]:
-        """The numbers in the order of the columns."""
-        above = (None, None) if self.excess is None else (self.excess.rmse, self.excess.mmd)
-        return self.score.rmse, above[0], self.score.mmd, above[1]
-
-
-def rows(table: ScoreTable) -> list[Row]:
-    """Rows in the order of the table: runs as given, then floor, closures, mean trajectory."""
-    floor = table.baselines.get(FLOOR)
-    own = [_row(key, score, floor, baseline=False) for key, score in table.runs.items()]
-    return own + [
-        _row(key, table.baselines[key], None if key == FLOOR else floor, baseline=True)
-        for key in order_baselines(table.baselines)
-    ]
-
-
-def score_grid(table: ScoreTable) -> Grid:
-    """The table for people."""
-    return Grid(_COLUMNS, tuple(_line(row) for row in rows(table)))
-
-
-def score_csv(table: ScoreTable) -> str:
-    """The table as CSV with all digits."""
-    return csv_text(_CSV_HEADER, ([row.key, name_of(row.key), *row.values] for row in rows(table)))
-
-
-def _row(key: str, score: Score, floor: Score | None, *, baseline: bool) -> Row:
-    return Row(key, score, None if floor is None else excess(score, floor), baseline)
-
-
-def _line(row: Row) -> Line:
-    # The floor has no excess by definition, which is not the same as one that cannot be had.
-    missing = ("", "", MISSING, "") if row.key == FLOOR else (MISSING,) * 4
-    numbers = (
-        gap if value is None else score_text(value)
-        for value, gap in zip(row.values, missing, strict=True)
-    )
-    cells = (name_of(row.key), *numbers)
-    return Line(cells, strong=not row.baseline, baseline=row.baseline)
-
-
-_SCORE_COLUMNS = (
-    Column("Method"),
-    Column("RMSE"),
-    Column("excess", soft=True),
-    Column("MMD²"),
-    Column("excess", soft=True),
-    Column("latent std"),
-    Column("collapsed"),
-)
-
-
-_DIFFERENCE_COLUMNS = (
+_TRAINING = (Column("latent std"), Column("collapsed"))
+_DIFFERENCES = (
     Column(f"Difference to {name_of(ANCHOR)}"),
     Column("RMSE"),
     Column("95 % interval", soft=True),
@@ -128,9 +60,8 @@ _DIFFERENCE_COLUMNS = (
     Column("95 % interval", soft=True),
     Column("verdict"),
 )
-
-
-_CSV_HEADER = (
+_CSV_SCORES = ("key", "method", "rmse", "rmse_excess", "mmd2", "mmd2_excess")
+_CSV_COMPARISON = (
     *("key", "method", "n"),
     *("rmse", "rmse_std", "rmse_excess"),
     *("rmse_difference", "rmse_low", "rmse_high", "rmse_verdict"),
@@ -140,93 +71,114 @@ _CSV_HEADER = (
 )
 
 
-@dataclass(frozen=True)
-class _Metric:
-    """What the table says of one row by one metric; None where there is nothing to say."""
+def tabulate_runs(scores: Mapping[str, Score], baselines: Mapping[str, Score]) -> Comparison:
+    """The scores of single runs by name, as a comparison with one run for each name."""
+    trials = [Trial(name, 0, score) for name, score in scores.items()]
+    return compare_trials(trials, baselines, choices=list(scores), seeds=[0])
 
-    summary: Summary | None = None
-    excess: float | None = None
-    difference: Difference | None = None
+
+def score_grid(runs: Comparison) -> Grid:
+    """The table of single runs."""
+    lines = [
+        Line(
+            (name_of(key), *_write_scores(runs, key)),
+            strong=key in runs.choices,
+            baseline=key in runs.baselines,
+        )
+        for key in runs.scores
+    ]
+    return Grid(_SCORES, tuple(lines))
 
 
 def comparison_grid(comparison: Comparison) -> Grid:
-    """Scores for people: methods in order, then floor, closures and mean trajectory."""
-    methods = tuple(
-        Line(_method_cells(comparison, method), strong=method == ANCHOR)
-        for method in comparison.methods
-    )
-    baselines = tuple(
-        Line(_baseline_cells(comparison, key), baseline=True) for key in comparison.baselines
-    )
-    return Grid(_SCORE_COLUMNS, methods + baselines)
+    """The table of methods over seeds."""
+    lines = []
+    for method in comparison.choices:
+        row = comparison.scores.get(method)
+        if row is None:
+            waits = any(method == other for other, _ in comparison.waiting)
+            cells = ("not yet" if waits else "failed", *[""] * 5)
+        else:
+            latent = MISSING if row.latent_std is None else f"{row.latent_std.mean:.3g}"
+            collapsed = f"{len(row.collapsed)} of {len(row.seeds)}" if row.collapsed else "no"
+            cells = (*_write_scores(comparison, method), latent, collapsed)
+        lines.append(Line((name_of(method), *cells), strong=method == ANCHOR))
+    for key in comparison.baselines:
+        lines.append(Line((name_of(key), *_write_scores(comparison, key), "", ""), baseline=True))
+    return Grid((*_SCORES, *_TRAINING), tuple(lines))
 
 
 def difference_grid(comparison: Comparison) -> Grid:
-    """Differences to TAMPL for people: one line for each other method with a seed in common."""
+    """Differences to TAMPL: one line for each other method with a seed in common."""
     wanted = len(comparison.seeds)
     lines = tuple(
-        Line((name_of(key), *_apart(pair.rmse, wanted), *_apart(pair.mmd, wanted)))
+        Line((name_of(key), *_write_pair(pair.rmse, wanted), *_write_pair(pair.mmd, wanted)))
         for key, pair in comparison.paired.items()
     )
-    return Grid(_DIFFERENCE_COLUMNS, lines)
+    return Grid(_DIFFERENCES, lines)
+
+
+def sweep_grid(comparison: Comparison, *, heading: str, test: bool) -> Grid:
+    """The table of a sweep: one line for each value.
+
+    Arguments:
+        comparison: The values compared.
+        heading: Method and setting.
+        test: Whether the runs are scored on the test split.
+    """
+    tested = (Column("test RMSE"), Column("test MMD²")) if test else ()
+    lines = []
+    for value in comparison.choices:
+        row, wanted = comparison.scores.get(value, ScoreRow(None, None)), len(comparison.seeds)
+        shown = (row.validation, *((row.rmse, row.mmd) if test else ()), row.latent_std)
+        cells = (MISSING if part is None else spread_text(part.mean, part.std) for part in shown)
+        collapsed = f"{len(row.collapsed)} of {len(row.seeds)}"
+        lines.append(Line((f"{value}{_count(row.seeds, wanted)}", *cells, collapsed)))
+    return Grid((Column(heading), Column("validation RMSE"), *tested, *_TRAINING), tuple(lines))
+
+
+def score_csv(runs: Comparison) -> str:
+    """The table of single runs as CSV with all digits."""
+    lines = []
+    for key in runs.scores:
+        (rmse, _, above_rmse, *_), (mmd, _, above_mmd, *_) = _list_numbers(runs, key)
+        lines.append([key, name_of(key), rmse, above_rmse, mmd, above_mmd])
+    return csv_text(_CSV_SCORES, lines)
 
 
 def comparison_csv(comparison: Comparison) -> str:
-    """The table as CSV with all digits."""
-    keys = (*comparison.methods, *comparison.baselines)
-    return csv_text(_CSV_HEADER, (_csv_line(comparison, key) for key in keys))
+    """The table of methods over seeds, with differences, as CSV with all digits."""
+    lines: list[list[object]] = []
+    for key in (*comparison.choices, *comparison.baselines):
+        row, (rmse, mmd) = comparison.scores.get(key), _list_numbers(comparison, key)
+        reasons = [str(trial.failure) for trial in comparison.failed if trial.choice == key]
+        count = 0 if row is None or row.rmse is None else len(row.rmse.values)
+        latent = None if row is None or row.latent_std is None else row.latent_std.mean
+        collapsed = "" if row is None else " ".join(map(str, row.collapsed))
+        line = [key, name_of(key), count, *rmse, *mmd, latent, collapsed, "; ".join(reasons)]
+        lines.append(line)
+    return csv_text(_CSV_COMPARISON, lines)
 
 
-def failure_lines(comparison: Comparison) -> list[str]:
-    """One line for each run that failed."""
-    return [
-        f"{name_of(run.method)}, seed {run.seed}: failed; {run.reason}"
-        for run in comparison.failed
-    ]
+def _write_scores(comparison: Comparison, key: str) -> tuple[str, ...]:
+    """RMSE, its excess, MMD and its excess as cells."""
+    row, wanted = comparison.scores[key], len(comparison.seeds) if key in comparison.choices else 1
+    cells: list[str] = []
+    for summary, metric in ((row.rmse, "rmse"), (row.mmd, "mmd")):
+        above = getattr(row.excess, metric, None)
+        # The floor has no excess by definition, which is not the same as an unknown one.
+        unknown = "" if key == FLOOR else MISSING
+        cells += [_write_summary(summary, wanted), unknown if above is None else score_text(above)]
+    return tuple(cells)
 
 
-def _metrics(comparison: Comparison, key: str) -> tuple[_Metric, _Metric]:
-    """RMSE and MMD of a row."""
-    row, pair = comparison.scores.get(key), comparison.paired.get(key)
-    if row is None:
-        return _Metric(), _Metric()
-    above = (None, None) if row.excess is None else (row.excess.rmse, row.excess.mmd)
-    apart = (None, None) if pair is None else (pair.rmse, pair.mmd)
-    return _Metric(row.rmse, above[0], apart[0]), _Metric(row.mmd, above[1], apart[1])
-
-
-def _method_cells(comparison: Comparison, method: str) -> tuple[str, ...]:
-    row, wanted = comparison.scores.get(method), len(comparison.seeds)
-    if row is None:
-        waits = any(method == other for other, _ in comparison.waiting)
-        blank = [""] * (len(_SCORE_COLUMNS) - 2)
-        return (name_of(method), "not yet" if waits else "failed", *blank)
-    rmse, mmd = _metrics(comparison, method)
-    cells = (*_metric_cells(rmse, wanted), *_metric_cells(mmd, wanted))
-    latent = MISSING if row.latent_std is None else f"{row.latent_std:.3g}"
-    collapsed = f"{len(row.collapsed)} of {len(row.seeds)}" if row.collapsed else "no"
-    return (name_of(method), *cells, latent, collapsed)
-
-
-def _baseline_cells(comparison: Comparison, key: str) -> tuple[str, ...]:
-    rmse, mmd = (_metric_cells(metric, 1) for metric in _metrics(comparison, key))
-    if key == FLOOR:  # no excess by definition, which is not the same as one that is unknown
-        rmse, mmd = (rmse[0], ""), (mmd[0], "")
-    return (name_of(key), *rmse, *mmd, "", "")
-
-
-def _metric_cells(metric: _Metric, wanted: int) -> tuple[str, str]:
-    above = MISSING if metric.excess is None else score_text(metric.excess)
-    return _spread(metric.summary, wanted), above
-
-
-def _spread(summary: Summary | None, wanted: int) -> str:
+def _write_summary(summary: Summary | None, wanted: int) -> str:
     if summary is None:
         return MISSING
     return f"{spread_text(summary.mean, summary.std)}{_count(summary.values, wanted)}"
 
 
-def _apart(difference: Difference | None, wanted: int) -> tuple[str, str, str]:
+def _write_pair(difference: Difference | None, wanted: int) -> tuple[str, str, str]:
     if difference is None:
         return MISSING, "", ""
     mean = f"{score_text(difference.mean, '+')}{_count(difference.values, wanted)}"
@@ -236,28 +188,23 @@ def _apart(difference: Difference | None, wanted: int) -> tuple[str, str, str]:
     return mean, interval, "" if difference.verdict is None else difference.verdict.value
 
 
-def _count(values: tuple[float, ...], wanted: int) -> str:
+def _count(values: tuple[object, ...], wanted: int) -> str:
     return "" if len(values) == wanted else f" (n = {len(values)})"
 
 
-def _csv_line(comparison: Comparison, key: str) -> list[object]:
-    row, metrics = comparison.scores.get(key), _metrics(comparison, key)
-    return [
-        key,
-        name_of(key),
-        0 if row is None else len(row.rmse.values),
-        *(cell for metric in metrics for cell in _csv_cells(metric)),
-        None if row is None else row.latent_std,
-        "" if row is None else " ".join(map(str, row.collapsed)),
-        "; ".join(run.reason for run in comparison.failed if run.method == key),
-    ]
-
-
-def _csv_cells(metric: _Metric) -> list[object]:
-    summary, difference = metric.summary, metric.difference
-    mean, std = (None, None) if summary is None else (summary.mean, summary.std)
-    if difference is None:
-        return [mean, std, metric.excess, None, None, None, None]
-    verdict = None if difference.verdict is None else difference.verdict.value
-    interval = [difference.mean, difference.low, difference.high]
-    return [mean, std, metric.excess, *interval, verdict]
+def _list_numbers(comparison: Comparison, key: str) -> list[list[object]]:
+    """For RMSE and MMD: mean, deviation, excess, difference with interval, and verdict."""
+    row, pair = comparison.scores.get(key), comparison.paired.get(key)
+    numbers = []
+    for metric in ("rmse", "mmd"):
+        summary, difference = getattr(row, metric, None), getattr(pair, metric, None)
+        verdict = getattr(difference, "verdict", None)
+        numbers.append(
+            [
+                *(getattr(summary, name, None) for name in ("mean", "std")),
+                getattr(getattr(row, "excess", None), metric, None),
+                *(getattr(difference, name, None) for name in ("mean", "low", "high")),
+                None if verdict is None else verdict.value,
+            ]
+        )
+    return numbers

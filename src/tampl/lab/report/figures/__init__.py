@@ -1,16 +1,13 @@
-"""The figures: predictions, twins, comparison, strip, training curves, latent scale, schematic.
+"""The figures: predictions, twins, comparison, strip, training curves, latent scale, sensitivity.
 
 Each function returns a `matplotlib.figure.Figure` made without pyplot, so that no window system
 and no global state is involved; `save_figure` writes it as PNG and PDF. Bands are one standard
 deviation over members on each side of the mean.
 """
 
-from .cases import predictions, twins
-from .comparisons import comparison, strip
-from .files import png_bytes, save_figure
-from .histories import latent_scale, latent_scales, training_curves
-from .schematics import schematic
-from .sweeps import sensitivity
+from .drawing import png_bytes, save_figure
+from .forecasts import comparison, predictions, strip, twins
+from .training import latent_scale, latent_scales, sensitivity, training_curves
 
 __all__ = [
     "comparison",
@@ -19,7 +16,6 @@ __all__ = [
     "png_bytes",
     "predictions",
     "save_figure",
-    "schematic",
     "sensitivity",
     "strip",
     "training_curves",

@@ -17,32 +17,24 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogFormatterMathtext,
 
 from ....theory.experiments import Collapse, Illustration, LocalTest, Mechanism
 from ..linear import NAMES
-from . import style
-from .panels import legend_above, legend_entry
+from . import drawing
+from .drawing import make_entry, place_legend
 
 __all__ = ["FLOOR", "LOWEST_SCALE", "collapse", "local_test", "mechanism", "selection"]
 
 FLOOR = 1e-16
-
-
 LOWEST_SCALE = 1e-3
-
-
 _BAND = 0.2
-
 
 _LINES = {
     # Where all three do the same, each is still seen: a wide line under narrower ones.
-    "joint": style.Line(style.line_of("jld").color, width=2.2),
-    "recon_joint": style.line_of("jld-recon"),
-    "tampl": style.Line(style.line_of("tampl").color, width=1.5),
+    "joint": drawing.Stroke(drawing.stroke_of("jld").color, width=2.2),
+    "recon_joint": drawing.stroke_of("jld-recon"),
+    "tampl": drawing.Stroke(drawing.stroke_of("tampl").color, width=1.5),
 }
 
-
-_GUIDE = style.Line(style.INK, (0, (1.2, 1.6)), 1.1)
-
-
-_TASK, _OTHER = style.line_of("tampl"), style.line_of("jld-recon")
+_GUIDE = drawing.Stroke(drawing.INK, (0, (1.2, 1.6)), 1.1)
+_TASK, _OTHER = drawing.stroke_of("tampl"), drawing.stroke_of("jld-recon")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +56,10 @@ class _Band:
         return cls(middle, low, high)
 
 
-@rc_context(style.RC)
+@rc_context(drawing.RC)
 def mechanism(experiment: Mechanism) -> Figure:
     """Losses, smallest latent scale and rollout error of all methods over updates."""
-    figure = Figure(figsize=(style.WIDTH, 4.5), layout="constrained")
+    figure = Figure(figsize=(drawing.WIDTH, 4.5), layout="constrained")
     panels = {
         "l_cur": (r"Current loss $\mathcal{L}_\mathrm{cur}$", FLOOR),
         "l_tr": (r"Transition loss $\mathcal{L}_\mathrm{tr}$", FLOOR),
@@ -78,47 +70,47 @@ def mechanism(experiment: Mechanism) -> Figure:
     for axis, (key, (title, floor)) in zip(axes.flat, panels.items(), strict=True):
         for method, curves in experiment.curves.items():
             band = _Band.of_means(getattr(curves, key))
-            _draw(axis, curves.updates, band, line=_LINES[method], floor=floor)
-        _finish(axis, title)
+            _draw_band(axis, curves.updates, band, line=_LINES[method], floor=floor)
+        _finish_panel(axis, title)
         _use_decades(axis, floor)
     for axis in axes[-1]:
         axis.set_xlabel("update")
-    _legend(figure, list(experiment.curves))
+    _list_methods(figure, list(experiment.curves))
     return figure
 
 
-@rc_context(style.RC)
+@rc_context(drawing.RC)
 def local_test(test: LocalTest) -> Figure:
     """Norm of the full residual and smallest latent variance of both methods over rounds.
 
     The dotted line falls by the spectral radius of the quotient Jacobian of a TAMPL round, the
     mean over seeds, in each round.
     """
-    figure = Figure(figsize=(style.WIDTH, 2.8), layout="constrained")
+    figure = Figure(figsize=(drawing.WIDTH, 2.8), layout="constrained")
     left, right = figure.subplots(1, 2)
     for method, norms in test.norms.items():
         line = _LINES[method]
-        _draw(left, test.rounds, _Band.of_means(norms), line=line, floor=FLOOR)
-        _draw(right, test.rounds, _Band.of_means(test.variances[method]), line=line)
+        _draw_band(left, test.rounds, _Band.of_means(norms), line=line, floor=FLOOR)
+        _draw_band(right, test.rounds, _Band.of_means(test.variances[method]), line=line)
     guide = np.mean(test.norms["tampl"][-1]) * np.mean(test.radius) ** (
         test.rounds - float(test.rounds[-1])
     )
     _plot(left, test.rounds, guide, line=_GUIDE)
-    _finish(left, r"Residual norm $\Vert\mathcal{R}\Vert_F$")
+    _finish_panel(left, r"Residual norm $\Vert\mathcal{R}\Vert_F$")
     left.set_yscale("log")
     left.yaxis.set_minor_locator(NullLocator())
-    _finish(right, r"Smallest latent variance $\lambda_\mathrm{min}(B\Sigma B^{\top})$")
+    _finish_panel(right, r"Smallest latent variance $\lambda_\mathrm{min}(B\Sigma B^{\top})$")
     right.set_ylim(0.0, 1.25 * right.get_ylim()[1])
     for axis in (left, right):
         axis.set_xlabel("round")
-    _legend(figure, list(test.norms), (legend_entry(_GUIDE, "spectral radius", band=False),))
+    _list_methods(figure, list(test.norms), (make_entry(_GUIDE, "spectral radius", band=False),))
     return figure
 
 
-@rc_context(style.RC)
+@rc_context(drawing.RC)
 def collapse(experiment: Collapse) -> Figure:
     """Latent norm and smallest scale over their initial values, and a rollout step's error."""
-    figure = Figure(figsize=(style.WIDTH, 2.5), layout="constrained")
+    figure = Figure(figsize=(drawing.WIDTH, 2.5), layout="constrained")
     norm, scale, error = figure.subplots(1, 3)
     for axis, curves, floor in (
         (norm, experiment.norms, None),
@@ -127,22 +119,22 @@ def collapse(experiment: Collapse) -> Figure:
     ):
         for method, values in curves.items():
             band = _Band.of_medians(values)
-            _draw(axis, experiment.updates, band, line=_LINES[method], floor=floor)
+            _draw_band(axis, experiment.updates, band, line=_LINES[method], floor=floor)
         axis.set_xlabel("update")
-    _finish(norm, "Latent norm / initial")
+    _finish_panel(norm, "Latent norm / initial")
     norm.set_ylim(0.0, max(1.25, norm.get_ylim()[1]))
-    _finish(scale, "Smallest latent scale / initial")
+    _finish_panel(scale, "Smallest latent scale / initial")
     _use_decades(scale, LOWEST_SCALE)
-    _finish(error, f"Macroscopic error at step {experiment.step}")
+    _finish_panel(error, f"Macroscopic error at step {experiment.step}")
     _use_decades(error, FLOOR)
-    _legend(figure, list(experiment.norms))
+    _list_methods(figure, list(experiment.norms))
     return figure
 
 
-@rc_context(style.RC)
+@rc_context(drawing.RC)
 def selection(illustration: Illustration) -> Figure:
     """The competing eigenvalues, and what the selected coordinate leaves unexplained."""
-    figure = Figure(figsize=(style.WIDTH, 2.8), layout="constrained")
+    figure = Figure(figsize=(drawing.WIDTH, 2.8), layout="constrained")
     left, right = figure.subplots(1, 2, sharex=True)
     rec, (task, other) = illustration.rec, illustration.eigenvalues.T
     _plot(left, rec, task, line=_TASK, text="relevant $u$")
@@ -165,7 +157,7 @@ def selection(illustration: Illustration) -> Figure:
 def _mark_threshold(axis: Axes, threshold: float, *, text: bool) -> None:
     if not 0 < threshold < np.inf:
         return
-    axis.axvline(threshold, color=style.MUTED, linewidth=0.9, zorder=0)
+    axis.axvline(threshold, color=drawing.MUTED, linewidth=0.9, zorder=0)
     if text:
         axis.annotate(
             f"threshold {threshold:.3g}",
@@ -176,12 +168,12 @@ def _mark_threshold(axis: Axes, threshold: float, *, text: bool) -> None:
         )
 
 
-def _draw(
+def _draw_band(
     axis: Axes,
     updates: np.ndarray,
     band: _Band,
     *,
-    line: style.Line,
+    line: drawing.Stroke,
     floor: float | None = None,
 ) -> None:
     least = -np.inf if floor is None else floor
@@ -192,14 +184,14 @@ def _draw(
 
 
 def _plot(
-    axis: Axes, x: np.ndarray, values: np.ndarray, *, line: style.Line, text: str | None = None
+    axis: Axes, x: np.ndarray, values: np.ndarray, *, line: drawing.Stroke, text: str | None = None
 ) -> None:
     axis.plot(x, values, color=line.color, linestyle=line.dash, linewidth=line.width, label=text)
 
 
-def _finish(axis: Axes, title: str) -> None:
+def _finish_panel(axis: Axes, title: str) -> None:
     axis.set_title(title)
-    style.tick(axis)
+    drawing.set_ticks(axis)
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
@@ -216,6 +208,6 @@ def _use_decades(axis: Axes, floor: float) -> None:
     axis.yaxis.set_minor_locator(NullLocator())
 
 
-def _legend(figure: Figure, methods: Sequence[str], more: Sequence[tuple] = ()) -> None:
-    entries = [legend_entry(_LINES[m], NAMES[m], band=True) for m in methods]
-    legend_above(figure, [*entries, *more])
+def _list_methods(figure: Figure, methods: Sequence[str], more: Sequence[tuple] = ()) -> None:
+    entries = [make_entry(_LINES[m], NAMES[m], band=True) for m in methods]
+    place_legend(figure, [*entries, *more])

@@ -4,8 +4,13 @@ Stage I trains the encoder E and the readout R against the frozen target encoder
 frozen transition T; stage II trains T between latents of the refreshed \bar E. A forecast encodes
 once, then samples z_{t+1} from T and reads y off it; no decoder anywhere. After the paper's
 overview figure. One unit of the drawing is a tenth of an inch.
+
+    python docs/images/schematic.py           # writes docs/images/schematic.png
+    python docs/images/schematic.py FOLDER    # writes schematic.png and schematic.pdf elsewhere
 """
 
+import pathlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,12 +23,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, PathPatch
 from matplotlib.path import Path
 
-from . import style
+from tampl.lab.report.figures import drawing, png_bytes, save_figure
 
 __all__ = ["schematic"]
 
 Point = tuple[float, float]
-
 
 _NOW = (
     "........",
@@ -36,7 +40,6 @@ _NOW = (
     "........",
 )
 
-
 _NEXT = (
     "........",
     "..ii....",
@@ -48,21 +51,11 @@ _NEXT = (
     "......i.",
 )
 
-
 _FADED = "#b4b4b4"
-
-
 _FROZEN = "#7d8790"
-
-
 _ICE = "#3d8fc6"
-
-
 _FLAME = "#d1491b"
-
-
 _MEAN = "#d55e00"
-
 
 _TONGUE = (
     (0.0, -1.0),
@@ -73,12 +66,11 @@ _TONGUE = (
     *((-0.95, -0.7), (-0.5, -1.0), (0.0, -1.0)),
 )
 
-
 _LOOKS = {
-    "trains": style.Line(style.INK),
-    "used": style.Line(style.INK),
-    "frozen": style.Line(_FROZEN, (0, (3, 1.5))),
-    "absent": style.Line(_FADED, (0, (3, 1.5))),
+    "trains": drawing.Stroke(drawing.INK),
+    "used": drawing.Stroke(drawing.INK),
+    "frozen": drawing.Stroke(_FROZEN, (0, (3, 1.5))),
+    "absent": drawing.Stroke(_FADED, (0, (3, 1.5))),
 }
 
 
@@ -92,15 +84,11 @@ class _Tint:
 
 
 _YELLOW = _Tint("#fdf5dd", "#8a6100", "#f7cd58")
-
-
 _GREEN = _Tint("#e5f4ec", "#00664a", "#7fcfa8")
+_GRAY = _Tint("#f3f3f1", drawing.INK, "#ffffff")
 
 
-_GRAY = _Tint("#f3f3f1", style.INK, "#ffffff")
-
-
-@rc_context({**style.RC, "axes.grid": False})
+@rc_context({**drawing.RC, "axes.grid": False})
 def schematic() -> Figure:
     """Draws the method: representation stage, transition stage, forecast."""
     figure = Figure(figsize=(7.6, 5.05))
@@ -232,7 +220,7 @@ def _microstate(axis: Axes, center: Point, text: str, rows: tuple[str, ...]) -> 
     x, y = center
     sites = np.array([[".ir".index(site) for site in row] for row in reversed(rows)])
     edges = np.linspace(-2.6, 2.6, len(rows) + 1)
-    colors = ListedColormap(style.STATES[:3])
+    colors = ListedColormap(drawing.STATES[:3])
     mesh = axis.pcolormesh(x + edges, y + edges, sites, cmap=colors, vmin=0, vmax=2, zorder=3)
     mesh.set(edgecolor="white", linewidth=0.4)
     axis.text(x, y - 2.9, text, ha="center", va="top")
@@ -243,7 +231,7 @@ def _latent(axis: Axes, center: Point, text: str, *, above: bool = True) -> _Nod
     (x, y), shades = center, np.array([0.0, 0.75, 0.35, 1.0])[:, None]
     edges = y + np.linspace(-2.0, 2.0, 5)
     mesh = axis.pcolormesh(x + np.array([-0.5, 0.5]), edges, shades, cmap="Purples", zorder=3)
-    mesh.set(edgecolor=style.INK, linewidth=0.5, clim=(-0.2, 1.3))
+    mesh.set(edgecolor=drawing.INK, linewidth=0.5, clim=(-0.2, 1.3))
     place = (y + 2.3, "bottom") if above else (y - 2.3, "top")
     axis.text(x, place[0], text, ha="center", va=place[1])
     return _Node(x, y, 0.5)
@@ -255,7 +243,7 @@ def _text(axis: Axes, center: Point, text: str) -> _Node:
 
 
 def _loss(axis: Axes, center: Point, name: str) -> _Node:
-    box = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": style.INK}
+    box = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": drawing.INK}
     text = rf"$L_\mathrm{{{name}}}$"
     axis.text(*center, text, ha="center", va="center", bbox={**box, "linewidth": 0.7}, zorder=5)
     return _Node(*center, 1.5)
@@ -279,7 +267,7 @@ def _arrow(
     arrow = FancyArrowPatch(
         start, end, arrowstyle="<|-|>" if both else "-|>", connectionstyle=f"arc3,rad={bend}"
     )
-    arrow.set(mutation_scale=7.5, linewidth=width, color=style.INK, zorder=2)
+    arrow.set(mutation_scale=7.5, linewidth=width, color=drawing.INK, zorder=2)
     axis.add_patch(arrow)
 
 
@@ -349,3 +337,16 @@ _MARKS: dict[str, Callable[[Axes, Point], None]] = {
     "frozen": _snowflake,
     "absent": _unmarked,
 }
+
+
+def main() -> None:
+    """Writes the drawing."""
+    if len(sys.argv) > 1:
+        save_figure(schematic(), pathlib.Path(sys.argv[1]) / "schematic")
+    else:
+        path = pathlib.Path(__file__).with_suffix(".png")
+        path.write_bytes(png_bytes(schematic()))
+
+
+if __name__ == "__main__":
+    main()

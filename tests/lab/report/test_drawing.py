@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from tampl.lab.report.figures.panels import draw_microstate
+from tampl.lab.report.figures.drawing import draw_microstate
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tampl.evaluation import Case, Cases, Curve, Score
-from tampl.lab.report.runs import RunRecord, collapse_lines, write_report
+from tampl.lab.report.outputs import describe_collapses, write_report
+from tampl.lab.runs import RunRecord
 
 LATENT = {"std_mean": 0.02, "std_min": 0.01, "effective_rank": 1.0, "transition_ratio": 1.5}
 
@@ -13,7 +14,6 @@ def make_run(*collapsed, latent=LATENT, method="jld"):
     curve = Curve(np.zeros((3, 1)), None)
     cases = [Case(n, "K=1", np.zeros((4, 4), np.uint8), curve, {method: curve}) for n in (0, 1)]
     return RunRecord(
-        name=method,
         method=method,
         kind="lattice",
         recipe={
@@ -42,7 +42,7 @@ def make_run(*collapsed, latent=LATENT, method="jld"):
 
 
 def test_the_line():
-    assert collapse_lines([make_run(True, False, True, True)]) == [
+    assert describe_collapses([make_run(True, False, True, True)]) == [
         "JLD, seed 42: the latent scale collapsed in epoch 3 (standard deviation 0.02, transition "
         "loss 1.5 times the latent variance)"
     ]
@@ -50,19 +50,19 @@ def test_the_line():
 
 @pytest.mark.parametrize("flags", [(False,), (True, False), (None, None), (True, None), ()])
 def test_runs_that_end_well_or_do_not_tell_have_no_line(flags):
-    assert collapse_lines([make_run(*flags)]) == []
+    assert describe_collapses([make_run(*flags)]) == []
 
 
 def test_what_is_not_known_is_left_out():
-    assert collapse_lines([make_run(True, latent={"std_mean": 0.5})]) == [
+    assert describe_collapses([make_run(True, latent={"std_mean": 0.5})]) == [
         "JLD, seed 42: the latent scale collapsed in epoch 1 (standard deviation 0.5)"
     ]
-    assert collapse_lines([make_run(True, latent=None)]) == [
+    assert describe_collapses([make_run(True, latent=None)]) == [
         "JLD, seed 42: the latent scale collapsed in epoch 1"
     ]
 
 
 def test_the_page_of_a_run_says_so(tmp_path):
-    (line,) = collapse_lines([make_run(False, True)])
-    assert f"<li>{line}</li>" in write_report([make_run(False, True)], tmp_path).read_text()
-    assert "collapsed in" not in write_report([make_run(False)], tmp_path).read_text()
+    (line,) = describe_collapses([make_run(False, True)])
+    assert f"<li>{line}</li>" in write_report({"jld": make_run(False, True)}, tmp_path).read_text()
+    assert "collapsed in" not in write_report({"jld": make_run(False)}, tmp_path).read_text()

@@ -1,7 +1,9 @@
-"""Measured runs: what is kept reads back whole, and experiments do not mix."""
+"""Records of evaluated runs: one JSON for all uses, and experiments do not mix."""
 
 import json
+import shutil
 from dataclasses import fields, replace
+from math import isnan
 from pathlib import Path
 
 import pytest
@@ -9,11 +11,11 @@ import pytest
 from command import call
 from tampl.errors import InputError
 from tampl.lab.comparisons import compare
-from tampl.lab.pipeline import read_records, read_results, record_runs
+from tampl.lab.pipeline import read_results, record_runs
 from tampl.lab.recipes import read_recipe
-from tampl.lab.report.archive import load_runs, save_run
+from tampl.lab.runs import Run, RunRecord, load_records, read_records
 
-TINY = Path(__file__).parents[2] / "tiny.toml"
+TINY = Path(__file__).parents[1] / "tiny.toml"
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +29,58 @@ def runs(compared):
     return sorted((compared.out / "runs").iterdir())
 
 
-def test_what_is_kept_reads_back_whole(runs, tmp_path):
+def read(runs):
+    return read_records([Run.open(path) for path in runs])
+
+
+def test_a_record_reads_back_whole(runs, tmp_path):
     record_runs(runs, tmp_path / "tiny")
-    for kept, run in zip(load_runs(tmp_path / "tiny"), read_records(runs), strict=True):
-        same = {field.name for field in fields(kept)} - {"name", "cases"}
+    for kept, run in zip(load_records(tmp_path / "tiny"), read(runs), strict=True):
+        same = {field.name for field in fields(kept)} - {"cases"}
         assert {key: getattr(kept, key) for key in same} == {
             key: getattr(run, key) for key in same
         }
         assert kept.cases.twins == run.cases.twins
+
+
+def test_a_run_s_evaluation_is_its_record_and_the_digest_of_its_model(runs, tmp_path):
+    (kept,) = record_runs(runs[:1], tmp_path)
+    evaluation = json.loads((runs[0] / "evaluation.json").read_text())
+    assert len(evaluation.pop("model")) == 64
+    assert evaluation == json.loads(kept.read_text())
+    assert (runs[0] / "cases.npz").read_bytes() == kept.with_suffix(".npz").read_bytes()
+
+
+def test_committed_records_are_read_and_written_as_they_are(tmp_path):
+    committed = TINY.parents[1] / "results" / "sirs" / "tampl-42.json"
+    RunRecord.load(committed).save(tmp_path / committed.name)
+    assert (tmp_path / committed.name).read_text() == committed.read_text()
+
+
+def test_a_score_that_is_not_finite_is_null_in_a_record(runs, tmp_path):
+    (record, *_) = read(runs)
+    score = replace(record.scores[record.method], rmse=float("inf"))
+    replace(record, scores={**record.scores, record.method: score}).save(tmp_path / "a.json")
+    assert json.loads((tmp_path / "a.json").read_text())["scores"]["tampl"]["rmse"] is None
+    assert isnan(RunRecord.load(tmp_path / "a.json").scores["tampl"].rmse)
+
+
+def test_a_run_that_was_trained_further_is_evaluated_again(runs, tmp_path):
+    run = Run.open(shutil.copytree(runs[0], tmp_path / "run"))
+    log = run.read_history()
+    data = run.read_record().data
+    assert run.is_evaluated(data) and not run.is_evaluated("another identity")
+    run.history_file.write_text(json.dumps([*log, log[-1]]))
+    with pytest.raises(InputError, match="trained further"):
+        run.read_record()
+    assert not run.is_evaluated(data)
+
+
+def test_an_evaluation_of_an_older_version_is_refused(runs, tmp_path):
+    run = Run.open(shutil.copytree(runs[0], tmp_path / "run"))
+    run.evaluation_file.write_text(json.dumps({"scores": {}, "data": "identity"}))
+    with pytest.raises(InputError, match="`tampl evaluate`"):
+        run.read_record()
 
 
 def test_results_are_those_of_the_comparison(compared, runs, tmp_path):
@@ -52,17 +98,17 @@ def test_nothing_of_a_run_is_needed_afterwards_and_other_files_do_not_matter(run
 
 
 def test_runs_on_other_data_are_refused(runs, tmp_path):
-    record_runs(runs[:1], tmp_path)
-    other = replace(read_records(runs)[1], data="another identity")
+    replace(read(runs)[1], data="another identity").save(tmp_path / "vamp-1.json")
     with pytest.raises(InputError, match="other data"):
-        save_run(other, tmp_path)
+        record_runs(runs[:1], tmp_path)
+    assert not (tmp_path / "tampl-1.json").exists()
 
 
 def test_a_damaged_record_is_refused(runs, tmp_path):
     (path,) = record_runs(runs[:1], tmp_path)
     path.write_text(path.read_text()[:-20])
     with pytest.raises(InputError, match="is damaged"):
-        load_runs(tmp_path)
+        load_records(tmp_path)
 
 
 def test_command_line(runs, tmp_path):
@@ -70,7 +116,7 @@ def test_command_line(runs, tmp_path):
     assert kept.code == 0 and len(kept.json["kept"]) == 4
     scores = call("results", tmp_path, "--json").json["tiny"]
     assert set(scores["tampl"]["rmse"]) == {"mean", "std", "values"}
-    assert {"floor", "pair", "mean_field", "mean_trajectory"} <= scores.keys()
+    assert {"floor", "pair", "mean_field", "mean_trajectory", "persistence"} <= scores.keys()
     assert scores["vamp"]["mmd"] is None
     assert "TAMPL" in call("results", tmp_path).out
     nowhere = call("results", tmp_path / "nowhere")

@@ -1,26 +1,31 @@
-"""How fast a training is, against what the machine could do.
+"""How fast is a training, against the rate of the machine?
 
-A few epochs are run and thrown away. Arithmetic is counted on one batch on the CPU, so that it is
-the same number whatever kernels run; the machine's rate is that of one large matrix product in
-the encoder's precision. What is left of the rate is memory traffic, launches and waiting.
+A few epochs are trained and thrown away. Arithmetic is counted on one batch on the CPU, so that
+the number does not depend on the kernels; the machine's rate is that of one large matrix product
+in the encoder's precision. The rest is memory traffic, kernel launches and waiting.
+
+    python benchmarks/profile_training.py recipes/sirs.toml --data runs/sirs --device cuda --json
 """
 
+import argparse
+import json
 import time
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from ..data import Store
-from ..training import Batch, Stage, Trainer
-from .pipeline import make_trainer, refuse_absent_device
-from .recipes import Recipe
-
-__all__ = ["Profile", "StageProfile", "profile_training"]
+from tampl.data import Store
+from tampl.lab.cli.entry import keep_freed_memory
+from tampl.lab.provenance import provenance
+from tampl.lab.recipes import Recipe, read_recipe
+from tampl.methods.base import make_trainer
+from tampl.models import resolve_device
+from tampl.training import Batch, Stage, Trainer
 
 WARM_UP, SHOWN = 2, 8
 
@@ -30,9 +35,10 @@ class StageProfile:
     """One pass of a stage.
 
     Attributes:
-        seconds: How long it took, the sweep of the cache included.
+        seconds: Its duration, with the pass that fills the latent cache.
         pairs_per_second: Training pairs in a second.
-        operations: Floating-point operations of its steps; the sweep is not counted.
+        operations: Floating-point operations of its steps; the pass that fills the latent cache is
+            not counted.
     """
 
     seconds: float
@@ -66,7 +72,7 @@ class Profile:
 
 
 def profile_training(
-    recipe: Recipe, data: str | Path, *, method: str = "tampl", device: str = "cpu"
+    recipe: Recipe, data: str | Path, *, method: str = "tampl", device: str = "auto"
 ) -> Profile:
     """Times an epoch of a method's first turn; nothing is saved.
 
@@ -76,23 +82,29 @@ def profile_training(
         method: Name of the method.
         device: Where to train.
     """
-    refuse_absent_device(device)
-    trainer = make_trainer(recipe.method(method), recipe, Store.open(data), device=device)
+    device = resolve_device(device)
+    trainer = make_trainer(
+        recipe.method(method),
+        Store.open(data).dataset("train", verify=True),
+        architecture=recipe.model,
+        training=recipe.training,
+        device=device,
+    )
     stages = trainer.schedule[0]
     for _ in range(min(WARM_UP, len(trainer.schedule) - 1)):
         trainer.run_epoch()
-    seconds, hottest = _timed(trainer, stages), _hottest(trainer, stages)
+    seconds, hottest = _time_stages(trainer, stages), _find_hottest(trainer, stages)
     pairs = len(trainer.frames.pairs) * recipe.training.fraction
     measured = {
         stage.name: StageProfile(
             seconds=seconds[stage.name],
             pairs_per_second=pairs / seconds[stage.name],
-            operations=pairs * _operations_per_pair(trainer, stage),
+            operations=pairs * _count_operations(trainer, stage),
         )
         for stage in stages
     }
     precision = getattr(recipe.model.encoder, "precision", "float32")
-    rate, total = _matrix_rate(device, precision), sum(seconds.values())
+    rate, total = _measure_rate(device, precision), sum(seconds.values())
     counted = sum(stage.operations for stage in measured.values())
     return Profile(
         device=torch.cuda.get_device_name(device) if device.startswith("cuda") else "cpu",
@@ -106,7 +118,7 @@ def profile_training(
     )
 
 
-def _timed(trainer: Trainer, stages: tuple[Stage, ...]) -> dict[str, float]:
+def _time_stages(trainer: Trainer, stages: tuple[Stage, ...]) -> dict[str, float]:
     seconds = {}
     for stage in stages:
         start = time.perf_counter()
@@ -115,7 +127,7 @@ def _timed(trainer: Trainer, stages: tuple[Stage, ...]) -> dict[str, float]:
     return seconds
 
 
-def _hottest(trainer: Trainer, stages: tuple[Stage, ...]) -> dict[str, float]:
+def _find_hottest(trainer: Trainer, stages: tuple[Stage, ...]) -> dict[str, float]:
     on_gpu = trainer.frames.stored.is_cuda
     activity = ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU
     with profile(activities=[activity]) as recorded:
@@ -128,7 +140,7 @@ def _hottest(trainer: Trainer, stages: tuple[Stage, ...]) -> dict[str, float]:
     return {name: times[name] / whole for name in longest}
 
 
-def _operations_per_pair(trainer: Trainer, stage: Stage) -> float:
+def _count_operations(trainer: Trainer, stage: Stage) -> float:
     """Operations of a step, forward and backward, for one pair."""
     batch, modules = trainer.first_batch(stage), deepcopy(trainer.modules).cpu()
     small = Batch(
@@ -145,7 +157,7 @@ def _operations_per_pair(trainer: Trainer, stage: Stage) -> float:
     return counter.get_total_flops() / pairs
 
 
-def _matrix_rate(device: str, precision: str) -> float:
+def _measure_rate(device: str, precision: str) -> float:
     on_gpu = device.startswith("cuda")
     size, dtype = (8192, getattr(torch, precision)) if on_gpu else (1024, torch.float32)
     matrix = torch.ones((size, size), dtype=dtype, device=device)
@@ -155,3 +167,31 @@ def _matrix_rate(device: str, precision: str) -> float:
         (matrix @ matrix)[0, 0].item()
         best = min(best, time.perf_counter() - start)
     return 2 * size**3 / best
+
+
+def main() -> None:
+    """Prints the profile of a recipe's training."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("recipe", type=Path)
+    parser.add_argument("--data", type=Path, required=True, help="folder of a store")
+    parser.add_argument("--method", default="tampl")
+    parser.add_argument("--seed", type=int, help="training seed; default: the recipe's")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    keep_freed_memory()
+    device = resolve_device(arguments.device)
+    recipe = read_recipe(arguments.recipe).with_seed(arguments.seed)
+    found = profile_training(recipe, arguments.data, method=arguments.method, device=device)
+    if arguments.json:
+        print(json.dumps(asdict(found) | {"provenance": provenance(device)}))
+        return
+    print(f"an epoch takes {found.epoch_s:.3f} s, {found.fraction:.1%} of the matrix rate")
+    for name, stage in found.stages.items():
+        print(f"{name}: {stage.seconds:.3f} s, {stage.pairs_per_second:.0f} pairs in a second")
+    for name, share in found.hottest.items():
+        print(f"{share:.1%} {name}")
+
+
+if __name__ == "__main__":
+    main()

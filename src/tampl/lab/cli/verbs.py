@@ -1,0 +1,339 @@
+"""The verbs: of the data, of one run (`train` to `results`), and of many (`demo` to `sweep`).
+
+Results are printed on standard output, as lines for people or as JSON for machines.
+"""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...errors import InputError
+from ...files import strict_json
+from ...progress import say
+
+__all__ = [
+    "Json",
+    "check",
+    "compare",
+    "demo",
+    "evaluate",
+    "forecast",
+    "import_data",
+    "record",
+    "report",
+    "results",
+    "simulate",
+    "sweep",
+    "train",
+]
+
+if TYPE_CHECKING:
+    from ...data import Store
+
+RecipeFile = Annotated[Path, typer.Argument(help="Recipe, a TOML file.")]
+RunDirs = Annotated[list[Path], typer.Argument(help="Folders of evaluated runs.")]
+RunDir = Annotated[Path, typer.Argument(help="Folder of a run.")]
+DataDir = Annotated[Path, typer.Option("--data", help="Folder of a store.")]
+StoreDir = Annotated[Path, typer.Option(help="Folder for the store.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+DeviceName = Annotated[
+    str, typer.Option(help="torch device, such as cpu or cuda; auto takes a GPU if there is one.")
+]
+Seed = Annotated[int | None, typer.Option(min=0, help="Training seed; default: the recipe's.")]
+SeedList = Annotated[
+    str | None, typer.Option(help="Training seeds, such as 42,43,44; default: the recipe's.")
+]
+CampaignData = Annotated[
+    Path | None, typer.Option("--data", help="Folder of a store; default: OUT/data.")
+]
+Budget = Annotated[
+    float | None, typer.Option("--budget-s", help="Seconds after which no more work is begun.")
+]
+SideBySide = Annotated[int, typer.Option(help="Runs trained at once, each in its own process.")]
+
+
+def simulate(
+    recipe: RecipeFile,
+    out: StoreDir,
+    workers: Annotated[int | None, typer.Option(min=1, help="Threads; default: all.")] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            help="cpu, or cuda for systems with GPU kernels. There is no auto: the kernel is part "
+            "of a store's identity."
+        ),
+    ] = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Simulates the data of a recipe, or the part of it that is missing."""
+    from .. import pipeline
+    from ..recipes import read_recipe
+
+    store = pipeline.simulate(read_recipe(recipe), out, workers=workers, device=device)
+    _show(_describe_store(store), as_json)
+
+
+def import_data(
+    source: Annotated[str, typer.Argument(help="Format of the data, such as polymer-parquet.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of the data.")],
+    out: StoreDir,
+    as_json: Json = False,
+) -> None:
+    """Makes a store of data in another format."""
+    from ..sources import import_store
+
+    _show(_describe_store(import_store(source, folder, out)), as_json)
+
+
+def check(
+    data: Annotated[Path, typer.Argument(help="Folder of a store.")], as_json: Json = False
+) -> None:
+    """Checks a store: format, checksums, physical sanity. Exit code 2 if anything is wrong."""
+    from .. import pipeline
+
+    found = pipeline.check_data(data)
+    _show({**asdict(found), "path": str(found.path), "ok": found.ok}, as_json)
+    found.refuse_problems()
+
+
+def train(
+    recipe: RecipeFile,
+    data: DataDir,
+    out: Annotated[Path, typer.Option(help="Folder for the run.")],
+    method: Annotated[str, typer.Option(help="Name of the method.")] = "tampl",
+    seed: Seed = None,
+    device: DeviceName = "auto",
+    as_json: Json = False,
+) -> None:
+    """Trains a model, or resumes an interrupted training."""
+    from .. import pipeline
+    from ..recipes import read_recipe
+
+    chosen = read_recipe(recipe).with_seed(seed)
+    history = pipeline.train(chosen, data, out, method=method, device=device)
+    result = {
+        "run": str(out),
+        "epochs": len(history.epochs),
+        "validation_rmse": history.best,
+        "best_epoch": history.best_epoch,
+        "latent": history.epochs[-1]["latent"],
+    }
+    _show(result, as_json)
+
+
+def forecast(
+    run: RunDir,
+    initial: Annotated[Path, typer.Option(help="Initial microstates, an .npy file.")],
+    horizon: Annotated[int, typer.Option(min=1, help="Frames ahead.")],
+    out: Annotated[Path, typer.Option(help="Ensemble, an .npz file.")],
+    samples: Annotated[int, typer.Option(min=1, help="Members of the ensemble.")] = 64,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the ensemble.")] = 0,
+    device: DeviceName = "auto",
+    as_json: Json = False,
+) -> None:
+    """Forecasts the observables, with their spread, from initial microstates."""
+    from .. import pipeline
+
+    result = pipeline.forecast_file(
+        run, initial, out, horizon=horizon, members=samples, seed=seed, device=device
+    )
+    final = {
+        symbol: {"mean": mean, "std": std}
+        for symbol, mean, std in zip(
+            result.symbols, result.mean[0, -1].tolist(), result.std[0, -1].tolist(), strict=True
+        )
+    }
+    shape = dict(zip(("microstates", "members", "frames"), result.samples.shape, strict=False))
+    _show({"forecast": str(out), **shape, "time": result.times[-1], "final": final}, as_json)
+
+
+def evaluate(
+    run: RunDir, data: DataDir, device: DeviceName = "auto", as_json: Json = False
+) -> None:
+    """Scores a run on the test split, beside closures, simple forecasts and the noise floor."""
+    from .. import pipeline
+    from ..report.tables import score_grid, tabulate_runs
+
+    scores = pipeline.evaluate_run(run, data, device=device)
+    if as_json:
+        plain = {key: asdict(score) for key, score in scores.items()}
+        _show({"run": str(run), "scores": plain}, as_json)
+        return
+    name, *others = scores  # the model's own score comes first
+    baselines = {key: scores[key] for key in others}
+    print(score_grid(tabulate_runs({name: scores[name]}, baselines)).markdown())
+
+
+def report(
+    runs: RunDirs,
+    out: Annotated[Path, typer.Option(help="Folder for page and figures.")],
+    as_json: Json = False,
+) -> None:
+    """Writes one self-contained page, its figures and the scores."""
+    from .. import pipeline
+
+    _show({"report": str(pipeline.report_runs(runs, out))}, as_json)
+
+
+def record(
+    runs: RunDirs,
+    out: Annotated[Path, typer.Option(help="Folder of an experiment, such as results/sirs.")],
+    as_json: Json = False,
+) -> None:
+    """Copies the records of evaluated runs: scores, recipe, curves and provenance."""
+    from .. import pipeline
+
+    _show({"kept": [str(path) for path in pipeline.record_runs(runs, out)]}, as_json)
+
+
+def results(
+    folder: Annotated[Path, typer.Argument(help="Folder of experiments.")] = Path("results"),
+    as_json: Json = False,
+) -> None:
+    """Prints every recorded score: of methods, noise floor, closures and simple forecasts."""
+    from .. import pipeline
+    from ..report.tables import comparison_grid
+
+    found = pipeline.read_results(folder)
+    if as_json:
+        _show({name: comparison.as_dict()["scores"] for name, comparison in found.items()}, True)
+        return
+    for name, comparison in found.items():
+        print(f"{name}\n\n{comparison_grid(comparison).markdown()}")
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for data, run and report.")] = Path(
+        "runs/demo"
+    ),
+    seed: Seed = None,
+    as_json: Json = False,
+) -> None:
+    """Simulates, trains, evaluates and reports on a laptop-size SIRS lattice."""
+    from ..demo import run_demo
+
+    result = run_demo(out, seed=seed)
+    if as_json:
+        scores = {key: asdict(score) for key, score in result.scores.items()}
+        _show({"report": str(result.page), "scores": scores}, as_json)
+    else:
+        print(f"{result.compared.table}\nreport: {result.page}")
+
+
+def compare(
+    recipe: RecipeFile,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for data, runs, table and page; default: runs/compare-RECIPE."),
+    ] = None,
+    methods: Annotated[str, typer.Option(help="Names such as tampl,jld; or all.")] = "all",
+    seeds: SeedList = None,
+    data: CampaignData = None,
+    budget_s: Budget = None,
+    device: DeviceName = "auto",
+    side_by_side: SideBySide = 1,
+    as_json: Json = False,
+) -> None:
+    """Compares methods over seeds: trains and evaluates missing runs, prints the table."""
+    from ..campaign import Resources
+    from ..comparisons import compare
+    from ..recipes import read_recipe
+
+    compared = compare(
+        read_recipe(recipe),
+        out or Path("runs") / f"compare-{recipe.stem}",
+        methods=None if methods == "all" else _split(methods),
+        seeds=_parse_seeds(seeds),
+        resources=Resources(
+            data=data, budget_s=budget_s, device=device, side_by_side=side_by_side
+        ),
+    )
+    if as_json:
+        _show(compared.record, as_json)
+    else:
+        print(f"{compared.table}\nreport: {compared.page}")
+    _say_unfinished(len(compared.comparison.waiting))
+
+
+def sweep(
+    recipe: RecipeFile,
+    method: Annotated[str, typer.Option(help="Name of the method.")],
+    setting: Annotated[str, typer.Option("--set", help="KEY=VALUE,VALUE,... as in a recipe.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for data, runs and table; default: runs/sweep-RECIPE-M-KEY."),
+    ] = None,
+    seeds: SeedList = None,
+    epochs: Annotated[int | None, typer.Option(help="Epochs; default: the recipe's.")] = None,
+    test: Annotated[bool, typer.Option(help="Whether to score on the test split.")] = True,
+    data: CampaignData = None,
+    budget_s: Budget = None,
+    device: DeviceName = "auto",
+    side_by_side: SideBySide = 1,
+    as_json: Json = False,
+) -> None:
+    """Varies one setting of a method: errors and latent scale for each value."""
+    from ..campaign import Resources
+    from ..comparisons import sweep
+    from ..recipes import Axis, parse_setting, read_recipe
+
+    chosen = read_recipe(recipe)
+    if epochs is not None:
+        chosen = chosen.with_value("training.epochs", epochs)
+    key, values = parse_setting(setting)
+    swept = sweep(
+        chosen,
+        out or Path("runs") / f"sweep-{recipe.stem}-{method}-{key}",
+        Axis.find(chosen, method, key, values=values),
+        seeds=_parse_seeds(seeds),
+        test=test,
+        resources=Resources(
+            data=data, budget_s=budget_s, device=device, side_by_side=side_by_side
+        ),
+    )
+    if as_json:
+        _show(swept.record, as_json)
+    else:
+        print(swept.table)
+    _say_unfinished(len(swept.comparison.waiting))
+
+
+def _show(result: dict[str, Any], as_json: bool) -> None:
+    """Prints a result, one line for each key or one line of JSON."""
+    if as_json:
+        print(strict_json(result))
+    else:
+        print("\n".join(f"{key}: {_write_value(value)}" for key, value in result.items()))
+
+
+def _write_value(value: object) -> str:
+    if isinstance(value, tuple | list):
+        return "; ".join(map(str, value)) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_write_value(part)}" for key, part in value.items())
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _describe_store(store: "Store") -> dict[str, Any]:
+    splits = {name: split.count for name, split in store.manifest.splits.items()}
+    return {"store": str(store.path), "identity": store.manifest.identity, "splits": splits}
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+def _parse_seeds(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in _split(text)]
+    except ValueError as error:
+        raise InputError(f"`seeds` is {text!r}; give integers such as 42,43,44") from error
+
+
+def _say_unfinished(runs: int) -> None:
+    if runs:
+        say(f"the budget is spent and {runs} runs have not finished; the same command resumes")
