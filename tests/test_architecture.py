@@ -11,12 +11,12 @@ import tampl
 
 ROOT = Path(tampl.__file__).parent
 LEAVES = (
-    *("errors", "frozen", "version"),
+    *("errors", "frozen", "plugins", "version"),
     *("files", "progress", "seeding", "threads"),
     *("nn", "flow", "theory"),
 )
 # What every leaf may use, because these hold nothing else.
-COMMON = ("errors", "frozen", "version")
+COMMON = ("errors", "frozen", "plugins", "version")
 LAYERS = (
     LEAVES,
     ("microstates",),
@@ -34,7 +34,7 @@ HEIGHTS = {name: height for height, names in enumerate(LAYERS) for name in names
 LAB_ONLY = ("systems", "theory")
 MIDDLE = ("data.dataset", "models", "training", "methods", "evaluation")
 # Modules of the middle whose only matter is to write or read one file.
-FILES_OF_THE_MIDDLE = ("models.checkpoint", "models.pretrained")
+FILES_OF_THE_MIDDLE = ("models.check", "models.checkpoint", "models.pretrained")
 
 
 def modules(root):

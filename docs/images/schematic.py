@@ -23,7 +23,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, PathPatch
 from matplotlib.path import Path
 
-from tampl.lab.report.figures import drawing, png_bytes, save_figure
+from tampl.lab.report.figures import drawing
+from tampl.microstates.grids import STATES, png_bytes, save_figure
 
 __all__ = ["schematic"]
 
@@ -220,7 +221,7 @@ def _microstate(axis: Axes, center: Point, text: str, rows: tuple[str, ...]) -> 
     x, y = center
     sites = np.array([[".ir".index(site) for site in row] for row in reversed(rows)])
     edges = np.linspace(-2.6, 2.6, len(rows) + 1)
-    colors = ListedColormap(drawing.STATES[:3])
+    colors = ListedColormap(STATES[:3])
     mesh = axis.pcolormesh(x + edges, y + edges, sites, cmap=colors, vmin=0, vmax=2, zorder=3)
     mesh.set(edgecolor="white", linewidth=0.4)
     axis.text(x, y - 2.9, text, ha="center", va="top")

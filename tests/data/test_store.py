@@ -90,9 +90,9 @@ def edited(**changes):
         (lambda text: "[]", "`format` None"),
         (edited(format="zarr"), "`format` 'zarr'"),
         (edited(format_version=2), "`format_version` 2; this tampl reads 1"),
-        (edited(seed="x"), "malformed at `seed`"),
-        (edited(colour="red"), "malformed at `colour`"),
-        (edited(shards=[]), "malformed at.*`shards` do not cover"),
+        (edited(seed="x"), "malformed .*`seed`"),
+        (edited(colour="red"), "malformed .*`colour`"),
+        (edited(shards=[]), "malformed .*`shards` do not cover"),
     ],
 )
 def test_a_bad_manifest_is_refused(store, edit, words):

@@ -291,7 +291,7 @@ def test_a_wrong_value_is_refused_with_its_key_and_the_rule(tmp_path, key, value
 @pytest.mark.parametrize("section", ["encoder", "transition"])
 def test_an_unknown_choice_is_refused(tmp_path, section):
     path = write(tmp_path, **{f"model.{section}.name": "magic"})
-    refuses(path, f"`model.{section}` is", "'name'")
+    refuses(path, f"`model.{section}.name` is 'magic'", "choose one of")
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,9 @@ def test_a_missing_system_name_is_refused(tmp_path):
 
 
 def test_clusters_that_do_not_fit_are_refused(tmp_path):
-    refuses(write(tmp_path, system__clusters=[10**6]), "`clusters` is (1000000,)", "smaller one")
+    refuses(
+        write(tmp_path, system__clusters=[10**6]), "`system.clusters` is (1000000,)", "smaller one"
+    )
 
 
 def test_one_value_can_be_changed():

@@ -81,7 +81,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_others():
 def test_a_recipes_records_say_the_same_as_arguments():
     train, valid = walk().split(0.8, 0.2, seed=0)
     plain = tampl.Tampl(latent_dim=3).fit(train, valid, seed=7, encoder="linear", **FAST)
-    architecture = complete_architecture(train.description, latent_dim=3, encoder="linear")
+    architecture = complete_architecture(train, latent_dim=3, encoder="linear")
     training = default_training(train, epochs=2).model_copy(update={"seed": 7})
     said = tampl.Tampl().fit(
         train, valid, architecture=architecture, training=training, device="cpu", progress=False
@@ -134,8 +134,8 @@ def test_any_module_is_an_encoder_and_comes_back_with_the_model(tmp_path):
         (Own(outputs=5), r"gives latent states of shape \(2, 5\) where \(2, 3\) are needed"),
         (nn.Linear(7, 3), "does not take a batch of network input of shape"),
         ("lattice", "takes lattice microstates, not vector ones"),
-        ("transformer", "`encoder` is 'transformer'"),
-        ("resnet", "`encoder` is 'resnet'"),
+        ("transformer", r"`encoder\.name` is 'transformer'; choose one of lattice"),
+        ("resnet", r"`encoder\.weights` is missing"),
     ],
 )
 def test_encoders_that_do_not_fit_are_refused(encoder, words):

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from tampl.errors import InputError
 from tampl.microstates import AnyMicrostate, Lattice, Vector
@@ -121,5 +121,5 @@ def test_a_kind_survives_json(microstate):
     ],
 )
 def test_impossible_kinds_are_refused(fields):
-    with pytest.raises(ValidationError):
+    with pytest.raises(ValueError):
         TypeAdapter(AnyMicrostate).validate_python(fields)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from tampl.errors import InputError
 from tampl.microstates import AnyMicrostate, Chain
@@ -65,5 +65,5 @@ def test_a_rod_is_named_by_its_beads():
 
 @pytest.mark.parametrize("sizes", [{"beads": 1}, {"height": 0}, {"width": -1}, {"depth": 3}])
 def test_impossible_chains(sizes):
-    with pytest.raises(ValidationError):
+    with pytest.raises(InputError):
         Chain(**{"beads": 5, "height": 6, "width": 9, **sizes})

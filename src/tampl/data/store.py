@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from ..description import Description
 from ..errors import InputError
@@ -143,12 +142,9 @@ def _manifest(tree: Any, path: Path) -> Manifest:  # noqa: ANN401
         )
     try:
         return Manifest.model_validate(tree)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
+    except InputError as error:
         raise InputError(
-            f"{path} is malformed at `{key}` ({first['msg']}): restore it, or make the store "
-            "again elsewhere"
+            f"{path} is malformed ({error}): restore it, or make the store again elsewhere"
         ) from error
 
 

@@ -7,20 +7,22 @@ a sweep gives it.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import tomli_w
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from ..data import DataPlan
 from ..description import Description
 from ..errors import InputError
 from ..files import replacing
-from ..methods import METHODS, Method
+from ..frozen import prefix_keys
+from ..methods import METHODS, Method, find_method
 from ..models import ModelSpec
+from ..plugins import known_names
 from ..system import System
 from ..systems import SYSTEMS, find_system_class
 from ..training import TrainingSpec
@@ -53,9 +55,12 @@ class Recipe:
 
     def method(self, name: str) -> Method:
         """The method of a name, with the recipe's settings."""
-        if name not in self.methods:
-            raise InputError(f"`method` is {name!r}; choose one of {', '.join(self.methods)}")
-        return self.methods[name]
+        if name in self.methods:
+            return self.methods[name]
+        names = dict.fromkeys([*self.methods, *known_names(METHODS, "tampl.methods")])
+        if name not in names:
+            raise InputError(f"`method` is {name!r}; choose one of {', '.join(names)}")
+        return find_method(name)
 
     def with_seed(self, seed: int | None) -> "Recipe":
         """The same recipe with another training seed; None keeps its own."""
@@ -117,7 +122,7 @@ def read_recipe(path: str | Path) -> Recipe:
 
 def find_system(description: Description) -> System | None:
     """The simulator that a store or a model names; None where it is not registered."""
-    if description.system not in SYSTEMS:
+    if description.system not in known_names(SYSTEMS, "tampl.systems"):
         return None
     return resolve_system(description.system, description.parameters)
 
@@ -133,9 +138,9 @@ def _resolve(
     tables = {key: _require_table(value, key) for key, value in tables.items()}
     system = dict(tables["system"])
     methods = tables.get("methods", {})
-    unknown = [key for key in methods if key not in known]
-    if unknown:
-        raise InputError(f"unknown key `methods.{unknown[0]}`; methods are {', '.join(known)}")
+    for key in methods:
+        if key not in known:
+            known = {**known, key: _find_new_method(key, known)}
     methods = {key: _require_table(value, f"methods.{key}") for key, value in methods.items()}
     model = _parse(ModelSpec, tables["model"], "model")
     if model.encoder.reads != "x":
@@ -156,6 +161,17 @@ def _resolve(
             for key, method in known.items()
         },
     )
+
+
+def _find_new_method(key: str, known: Mapping[str, Method]) -> Method:
+    """A method that an installed plug-in brings."""
+    try:
+        return find_method(key)
+    except InputError as error:
+        if key in known_names(METHODS, "tampl.methods"):
+            raise
+        names = ", ".join(dict.fromkeys([*known, *known_names(METHODS, "tampl.methods")]))
+        raise InputError(f"unknown key `methods.{key}`; methods are {names}") from error
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -179,34 +195,8 @@ def _require_table(value: object, key: str) -> dict[str, Any]:
 def _parse(record: type[Parsed], table: Mapping[str, Any], where: str) -> Parsed:
     try:
         return record.model_validate(table)
-    except ValidationError as error:
-        raise InputError(_first_error(error, table, where)) from error
-
-
-def _first_error(error: ValidationError, table: Mapping[str, Any], where: str) -> str:
-    first = error.errors()[0]
-    key = ".".join([where, *_name_keys(table, first["loc"])])
-    if first["type"] == "extra_forbidden":
-        return f"unknown key `{key}`"
-    if first["type"] == "missing":
-        return f"`{key}` is missing"
-    if first["type"] == "union_tag_not_found":
-        return f"`{key}.name` is missing"
-    if first["type"] == "value_error":
-        # A rule of ours, which names the field and its value itself.
-        message = first["msg"].removeprefix("Value error, ")
-        whole = message.replace(f"`{key.rpartition('.')[2]}`", f"`{key}`", 1)
-        return whole if f"`{key}`" in whole else f"{key}: {message}"
-    return f"`{key}` is {first['input']!r}: {first['msg'][:1].lower()}{first['msg'][1:]}"
-
-
-def _name_keys(table: object, location: Sequence[int | str]) -> Iterator[str]:
-    """The keys of a location in the file, without the names of choices that pydantic puts in."""
-    for key in location:
-        if isinstance(table, Mapping) and table.get("name") == key and key not in table:
-            continue
-        yield str(key)
-        table = table.get(key) if isinstance(table, Mapping) else None
+    except InputError as error:
+        raise InputError(prefix_keys(str(error), where)) from error
 
 
 def _merge_tables(defaults: dict[str, Any], table: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ two turns.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -37,9 +38,13 @@ class Method(Frozen, ABC):
     A method is plain data: its settings, such as the weights of its losses.
 
     Attributes:
+        title: What tables and figures call it; the name it is registered by if empty.
+        color: Its colour in figures, as Matplotlib takes it; one of some spare ones if None.
         latent_dim: Size of the latent state; None for that of the architecture.
     """
 
+    title: ClassVar[str] = ""
+    color: ClassVar[str | None] = None
     latent_dim: PositiveInt | None = None
 
     @abstractmethod
@@ -97,13 +102,11 @@ class Method(Frozen, ABC):
             deadline: Time on `time.monotonic`'s clock after which the training is left.
             progress: Whether to show a bar.
         """
-        parts = {
+        parts: dict[str, Any] = {
             "encoder": encoder, "transition": transition, "readout": readout, "decoder": decoder
         }  # fmt: skip
         if architecture is None:
-            architecture = complete_architecture(
-                train.description, latent_dim=self.latent_dim, **parts
-            )
+            architecture = complete_architecture(train, latent_dim=self.latent_dim, **parts)
         elif any(part is not None for part in parts.values()):
             raise InputError("`architecture` is given; give no part of it beside")
         device = resolve_device(device)

@@ -4,8 +4,9 @@ Architecture, from the kind and size of the microstates:
     latent_dim    8, and twice the number of observables where that is more: the paper's systems
                   level off at 4 to 16.
     encoder       lattices: circular convolutions of stride 2 down to a lattice of about 4 x 4;
-                  particles: a DeepSet; pictures and chains: a thin residual network from random
-                  weights, a tenth of ResNet-34's cost; vectors: an MLP.
+                  particles: a DeepSet, which counts them where their number varies; pictures and
+                  chains: a thin residual network from random weights, a tenth of ResNet-34's
+                  cost; vectors: an MLP.
     transition    a conditional flow of 3 x 256, four midpoint steps that shorten towards the end:
                   a wider velocity network was the largest gain on the paper's lattice, and more
                   steps differ by noise only.
@@ -26,23 +27,20 @@ Training, from the number of training pairs:
 from collections.abc import Callable, Mapping
 from math import log2
 
-from pydantic import TypeAdapter, ValidationError
+import numpy as np
 from torch import nn
 
 from ..data.dataset import Dataset
-from ..description import Description
 from ..errors import InputError
 from ..frozen import Frozen
-from ..microstates import Chain, Image, Lattice, Microstate, Particles, Vector
+from ..microstates import Chain, Image, Lattice, Particles, Vector
 from ..models.decoders import (
-    AnyDecoder,
     ImageDecoderSpec,
     LatticeDecoderSpec,
     SplineDecoderSpec,
     VectorDecoderSpec,
 )
 from ..models.encoders import (
-    AnyEncoder,
     DeepSetEncoderSpec,
     LatticeEncoderSpec,
     MLPEncoderSpec,
@@ -50,8 +48,8 @@ from ..models.encoders import (
     ResNetEncoderSpec,
 )
 from ..models.model import ModelSpec
-from ..models.readouts import AnyReadout, MLPReadoutSpec
-from ..models.transitions import AnyTransition, FlowTransitionSpec
+from ..models.readouts import MLPReadoutSpec
+from ..models.transitions import FlowTransitionSpec
 from ..training.settings import OptimiserSpec, TrainingSpec
 
 __all__ = ["complete_architecture", "default_training"]
@@ -66,7 +64,7 @@ Part = str | Frozen | None
 
 
 def complete_architecture(
-    description: Description,
+    train: Dataset,
     *,
     latent_dim: int | None = None,
     encoder: Part | nn.Module = None,
@@ -77,7 +75,7 @@ def complete_architecture(
     """The architecture for data, with defaults for all parts that are not given.
 
     Arguments:
-        description: What the data are of.
+        train: The training set.
         latent_dim: Size of z.
         encoder: E by name, by specification, or as a module that takes the network input of the
             microstates (B, ...) and returns (B, latent_dim).
@@ -85,17 +83,25 @@ def complete_architecture(
         readout: R by name or by specification.
         decoder: The decoder of methods that reconstruct, by name or by specification.
     """
-    own_encoder, own_decoder = _default_parts(description.microstate)
+    description = train.description
+    own_encoder, own_decoder = _default_parts(train)
     if isinstance(encoder, nn.Module):
         encoder = ModuleEncoderSpec.of(encoder)
     if latent_dim is None:
         latent_dim = max(LATENT_DIM, 2 * len(description.observables))
-    return ModelSpec(
-        latent_dim=latent_dim,
-        encoder=_find_part("encoder", encoder, AnyEncoder, own_encoder),
-        transition=_find_part("transition", transition, AnyTransition, _TRANSITION),
-        readout=_find_part("readout", readout, AnyReadout, _READOUT),
-        decoder=_find_part("decoder", decoder, AnyDecoder, own_decoder),
+    if encoder is None and own_encoder is None:
+        raise InputError(
+            f"`encoder` is missing, and microstates of kind {description.microstate.kind!r} have "
+            "no default: give a name, a specification or a module"
+        )
+    return ModelSpec.model_validate(
+        {
+            "latent_dim": latent_dim,
+            "encoder": _find_part(encoder, own_encoder),
+            "transition": _find_part(transition, _TRANSITION),
+            "readout": _find_part(readout, _READOUT),
+            "decoder": _find_part(decoder, own_decoder),
+        }
     )
 
 
@@ -122,54 +128,46 @@ def default_training(train: Dataset, *, epochs: int | None = None) -> TrainingSp
     )
 
 
-def _find_part(part: str, given: Part, choices: object, default: Frozen) -> Frozen:
-    """A specification from what a user gave: itself, the one of a name, or the default."""
-    if given is None:
+def _find_part(given: Part, default: Frozen | None) -> Part | dict[str, str]:
+    """What `ModelSpec` takes for a part: a specification, or a table with a name."""
+    if given is None or given == getattr(default, "name", None):
         return default
-    if isinstance(given, Frozen):
-        return given
-    if given == getattr(default, "name", None):
-        return default
-    try:
-        return TypeAdapter(choices).validate_python({"name": given})
-    except ValidationError as error:
-        reason = error.errors()[0]["msg"]
-        raise InputError(
-            f"`{part}` is {given!r}, which is not the name of one that can be built by itself "
-            f"({reason}); give another name, or a specification from tampl.models.{part}s"
-        ) from error
+    return {"name": given} if isinstance(given, str) else given
 
 
 _TRANSITION = FlowTransitionSpec(name="flow", hidden=(256, 256, 256), steps=4, grading=2.0)
 _READOUT = MLPReadoutSpec(name="mlp", hidden=(128,))
 
 
-def _choose_lattice(kind: Lattice) -> tuple[Frozen, Frozen]:
-    halvings = min(4, max(1, round(log2(max(2, min(kind.height, kind.width))) - 2)))
+def _choose_lattice(train: Dataset) -> tuple[Frozen, Frozen]:
+    side = min(train.description.microstate.shape)
+    halvings = min(4, max(1, round(log2(max(2, side)) - 2)))
     widths = (32, 64, 128, 128)[:halvings]
     decoder = LatticeDecoderSpec(name="lattice", widths=widths[::-1], hidden=(64,))
     return LatticeEncoderSpec(name="lattice", widths=widths, hidden=(128,)), decoder
 
 
-def _choose_particles(kind: Particles) -> tuple[Frozen, Frozen]:
-    encoder = DeepSetEncoderSpec(name="deepset", widths=(128, 128), hidden=(128,))
+def _choose_particles(train: Dataset) -> tuple[Frozen, Frozen]:
+    numbers = np.count_nonzero(train.x[..., -1], axis=-1)
+    varies = True if numbers.min() < numbers.max() else None
+    encoder = DeepSetEncoderSpec(name="deepset", widths=(128, 128), hidden=(128,), counts=varies)
     return encoder, SplineDecoderSpec(name="spline", transforms=2, hidden=(64, 64), particles=32)
 
 
-def _choose_picture(kind: Chain | Image) -> tuple[Frozen, Frozen]:
+def _choose_picture(train: Dataset) -> tuple[Frozen, Frozen]:
     widths = (16, 32, 64, 128)
     encoder = ResNetEncoderSpec(name="resnet", weights="none", widths=widths, blocks=(1, 1, 1, 1))
     return encoder, ImageDecoderSpec(name="image", widths=(64, 32, 16, 8), hidden=(128,))
 
 
-def _choose_vector(kind: Vector) -> tuple[Frozen, Frozen]:
+def _choose_vector(train: Dataset) -> tuple[Frozen, Frozen]:
     hidden = (128, 128)
     return MLPEncoderSpec(name="mlp", hidden=hidden), VectorDecoderSpec(
         name="vector", hidden=hidden
     )
 
 
-_PARTS: Mapping[type, Callable[..., tuple[Frozen, Frozen]]] = {
+_PARTS: Mapping[type, Callable[[Dataset], tuple[Frozen, Frozen]]] = {
     Lattice: _choose_lattice,
     Particles: _choose_particles,
     Chain: _choose_picture,
@@ -179,5 +177,6 @@ _PARTS: Mapping[type, Callable[..., tuple[Frozen, Frozen]]] = {
 """Encoder and decoder by the kind of microstate."""
 
 
-def _default_parts(kind: Microstate) -> tuple[Frozen, Frozen]:
-    return _PARTS[type(kind)](kind)
+def _default_parts(train: Dataset) -> tuple[Frozen | None, Frozen | None]:
+    choose = _PARTS.get(type(train.description.microstate))
+    return (None, None) if choose is None else choose(train)

@@ -22,7 +22,7 @@ from ..models import ModelSpec, Modules
 from ..training.settings import TrainingSpec
 from ..training.stages import Batch, Losses, Stage, Turn, current_loss
 from .base import Method
-from .penalties import Penalty, Sig, Vic
+from .penalties import AnyPenalty, Penalty, Sig, Vic
 from .reconstruction import Recon
 
 __all__ = ["Jld", "JldRecon", "JldSig", "JldVic", "Joint"]
@@ -89,11 +89,17 @@ class Joint(Method, ABC):
 
 
 class Jld(Joint):
-    """Joint latent dynamics without a further term."""
+    """Joint latent dynamics; alone in its row it has no further term.
+
+    Attributes:
+        penalty: A further term of one's own, by its name among the penalties; none by default.
+    """
+
+    penalty: AnyPenalty | None = None
 
     @property
-    def term(self) -> None:
-        return None
+    def term(self) -> Penalty | None:
+        return self.penalty
 
 
 class JldSig(Joint):

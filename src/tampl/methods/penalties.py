@@ -18,7 +18,7 @@ References: Balestriero and LeCun, "LeJEPA", 2025; Bardes, Ponce and LeCun, "VIC
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
@@ -27,9 +27,20 @@ from torch import Tensor, nn
 from ..description import Description
 from ..frozen import Frozen
 from ..models import ModelSpec, Modules
+from ..plugins import open_choice, register_entry
 from ..training.stages import Batch, Latents
 
-__all__ = ["Penalty", "Sig", "Vic", "epps_pulley", "sum_over_ranks", "vicreg_terms"]
+__all__ = [
+    "PENALTIES",
+    "AnyPenalty",
+    "Penalty",
+    "Sig",
+    "Vic",
+    "epps_pulley",
+    "register_penalty",
+    "sum_over_ranks",
+    "vicreg_terms",
+]
 
 _KNOTS, _LIMIT = 17, 5.0
 
@@ -47,6 +58,7 @@ class Penalty(Frozen, ABC):
 
     moves: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[frozenset[str]] = frozenset()
+    name: str
 
     @abstractmethod
     def modules(self, spec: ModelSpec, description: Description) -> Mapping[str, nn.Module]:
@@ -145,3 +157,18 @@ def sum_over_ranks(value: Tensor) -> Tensor:
     from torch.distributed.nn.functional import all_reduce
 
     return all_reduce(value)
+
+
+PENALTIES: dict[str, type[Penalty]] = {"sig": Sig, "vic": Vic}
+"""Every penalty by its name."""
+
+
+def register_penalty(name: str, penalty: type[Penalty]) -> None:
+    """Makes a penalty from outside of the package known by its name, for `penalty` of JLD."""
+    register_entry(PENALTIES, name, penalty, what="penalty")
+
+
+if TYPE_CHECKING:
+    AnyPenalty = Penalty
+else:
+    AnyPenalty = open_choice(PENALTIES, group="tampl.penalties", base=Penalty)

@@ -26,7 +26,7 @@ from ..models import Decoder, ModelSpec, Modules
 from ..training.settings import TrainingSpec
 from ..training.stages import Batch, Latents, Losses, Stage, Turn, current_loss
 from .base import Method
-from .penalties import Penalty
+from .penalties import PENALTIES, Penalty
 
 __all__ = ["Recon", "TwoStageRecon"]
 
@@ -53,6 +53,9 @@ class Recon(Penalty):
 
     def loss(self, modules: Modules, latents: Latents, batch: Batch) -> Tensor:
         return self.weight * _decoder(modules).loss(latents.z, batch["x"], batch.noise)
+
+
+PENALTIES["recon"] = Recon
 
 
 class TwoStageRecon(Method):

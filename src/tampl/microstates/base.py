@@ -11,8 +11,9 @@ it, its macrostates are the same. Which of these hold for a system is physics: a
 Together they generate rotations by quarter turns.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -22,7 +23,13 @@ from torch import Tensor
 from ..errors import InputError
 from ..frozen import Frozen
 
-__all__ = ["Kind", "Microstate", "Symmetry", "coins", "move_sites"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["INK", "Microstate", "Symmetry", "coins", "move_sites"]
+
+INK = "#262626"
+"""Of strokes and beads in pictures of microstates."""
 
 Symmetry = Literal["shift", "flip", "transpose"]
 
@@ -69,19 +76,25 @@ def _moved(
     return source
 
 
-class Microstate(Protocol):
-    """What every kind of microstate knows about itself."""
+class Microstate(Frozen, ABC):
+    """What every kind of microstate knows about itself; a kind is plain data, such as its size.
+
+    A subclass has a field `kind` with its name, by which stores and models find it again.
+    """
+
+    kind: str
 
     @property
+    @abstractmethod
     def shape(self) -> tuple[int, ...]:
         """Shape of one microstate in stored form."""
-        ...
 
     @property
+    @abstractmethod
     def dtype(self) -> np.dtype[Any]:
         """Type of the stored form."""
-        ...
 
+    @abstractmethod
     def check(self, stored: NDArray[Any], name: str) -> NDArray[Any]:
         """Returns `stored` of shape (..., *shape) in the stored type, or raises `InputError`.
 
@@ -89,26 +102,25 @@ class Microstate(Protocol):
             stored: Microstates in stored form, with any leading axes.
             name: What the message calls them, e.g. the file they came from.
         """
-        ...
+
+    @abstractmethod
+    def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
+        """Turns a batch in stored form (B, *shape) into what the encoder takes."""
 
     @property
     def in_words(self) -> str:
         """What a reader calls such microstates, in the plural, with their size."""
-        ...
+        return f"{self.kind} microstates of shape {self.shape}"
 
     @property
     def standardised(self) -> bool:
         """Whether a model standardises the stored form with the statistics of its training set."""
-        ...
-
-    def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
-        """Turns a batch in stored form (B, *shape) into what the encoder takes."""
-        ...
+        return False
 
     @property
     def symmetries(self) -> frozenset[Symmetry]:
-        """The symmetries that can be asked of `transformed`."""
-        ...
+        """The symmetries that can be asked of `transformed`; none by default."""
+        return frozenset()
 
     def transformed(
         self, stored: Tensor, symmetries: Collection[Symmetry], generator: torch.Generator
@@ -120,15 +132,20 @@ class Microstate(Protocol):
             symmetries: What the motions are made of, some of `self.symmetries`.
             generator: Of the random motions, on the CPU.
         """
-        ...
+        return stored
 
+    @classmethod
+    def draw(cls, axis: "Axes", stored: NDArray[Any]) -> None:
+        """Draws one microstate in stored form on Matplotlib axes.
 
-class Kind(Frozen):
-    """The base of all kinds: plain data whose shape can be checked."""
-
-    @property
-    def standardised(self) -> bool:
-        return False
+        By default numbers on a plane are a picture and all others a curve.
+        """
+        if stored.ndim == 2:
+            axis.imshow(stored, cmap="gray", interpolation="none")
+            axis.set(xticks=[], yticks=[])
+        else:
+            axis.plot(stored.ravel(), color=INK, linewidth=0.9)
+            axis.margins(x=0)
 
     def _check_shape(self, stored: NDArray[Any], shape: tuple[int, ...], name: str) -> None:
         if stored.shape[-len(shape) :] != shape:

@@ -16,7 +16,7 @@ References:
 """
 
 from collections.abc import Collection
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -25,7 +25,10 @@ from pydantic import Field
 from torch import Tensor
 
 from ..errors import InputError
-from .base import Kind, Symmetry
+from .base import INK, Microstate, Symmetry
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Chain", "render"]
 
@@ -80,7 +83,7 @@ _CENTRED = 1e-2
 _ROD = 0.05
 
 
-class Chain(Kind):
+class Chain(Microstate):
     """A chain of beads in three dimensions, relative to its centre of mass.
 
     Stored as (beads, 3) numbers of 32 bits, in units of a bead's diameter; consecutive beads
@@ -141,6 +144,25 @@ class Chain(Kind):
             return stored
         signs = 1 - 2 * torch.randint(2, (len(stored), 1, 1, 3), generator=generator)
         return stored * signs.to(stored)
+
+    @classmethod
+    def draw(cls, axis: "Axes", stored: NDArray[Any]) -> None:
+        from matplotlib.collections import EllipseCollection
+
+        # Seen along z, as the networks see it; beads in front hide those behind.
+        beads = stored[np.argsort(stored[:, 2]), :2]
+        circles = EllipseCollection(
+            *(1.0, 1.0, 0.0),
+            units="xy",
+            offsets=beads,
+            offset_transform=axis.transData,
+            facecolors=INK,
+            edgecolors="white",
+            linewidths=0.2,
+        )
+        axis.add_collection(circles)
+        reach = np.abs(beads).max() + 1.0
+        axis.set(xlim=(-reach, reach), ylim=(-reach, reach), xticks=[], yticks=[], aspect="equal")
 
     def _check_rods(self, coordinates: NDArray[Any], name: str) -> None:
         off = np.abs(np.linalg.norm(np.diff(coordinates, axis=-2), axis=-1) - 1)

@@ -1,7 +1,7 @@
 """Microstates on a grid: lattices of categorical sites, and gray pictures."""
 
 from collections.abc import Collection
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -10,12 +10,18 @@ from pydantic import Field
 from torch import Tensor
 
 from ..errors import InputError
-from .base import Kind, Symmetry, move_sites
+from .base import Microstate, Symmetry, move_sites
 
-__all__ = ["Image", "Lattice"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["STATES", "Image", "Lattice"]
+
+STATES = ("#e4e4e2", "#c8322b", "#3f7fb5", "#e0a526", "#4d9a6a", "#8b6bb1")
+"""Colours of sites by state: light gray, red, blue and further ones, told apart by all eyes."""
 
 
-class Lattice(Kind):
+class Lattice(Microstate):
     """A lattice of categorical sites: (H, W) bytes below `states`; input (B, states, H, W)."""
 
     kind: Literal["lattice"] = "lattice"
@@ -65,8 +71,18 @@ class Lattice(Kind):
     ) -> Tensor:
         return move_sites(stored, symmetries, generator)
 
+    @classmethod
+    def draw(cls, axis: "Axes", stored: NDArray[Any]) -> None:
+        from matplotlib.colors import BoundaryNorm, ListedColormap
 
-class Image(Kind):
+        norm = BoundaryNorm(np.arange(len(STATES) + 1) - 0.5, len(STATES))
+        # Neighbouring sites must not be blended: half infected is no state.
+        sites = stored % len(STATES)
+        axis.imshow(sites, cmap=ListedColormap(STATES), norm=norm, interpolation="none")
+        axis.set(xticks=[], yticks=[])
+
+
+class Image(Microstate):
     """A gray picture: (height, width) bytes, 0 for black; input (B, 1, height, width) to 1."""
 
     kind: Literal["image"] = "image"
@@ -112,3 +128,8 @@ class Image(Kind):
         self, stored: Tensor, symmetries: Collection[Symmetry], generator: torch.Generator
     ) -> Tensor:
         return move_sites(stored, symmetries, generator)
+
+    @classmethod
+    def draw(cls, axis: "Axes", stored: NDArray[Any]) -> None:
+        axis.imshow(stored, cmap="gray", vmin=0, vmax=255, interpolation="none")
+        axis.set(xticks=[], yticks=[])

@@ -1,7 +1,7 @@
 """Sets of particles in a box, in fixed point."""
 
 from collections.abc import Collection
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -10,14 +10,22 @@ from pydantic import Field
 from torch import Tensor
 
 from ..errors import InputError
-from .base import Kind, Symmetry, coins
+from .base import Microstate, Symmetry, coins
 
-__all__ = ["Particles"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["TYPES", "Particles"]
+
+TYPES = ("#1f6aa5", "#eba83a", "#c8322b", "#4d9a6a", "#8b6bb1")
+"""Colours of particles by type: blue and amber first, apart in brightness too."""
 
 _LEVELS = 2**16
+# Of the mean distance of particles; those of the paper's liquid then nearly touch.
+_RADIUS = 0.36
 
 
-class Particles(Kind):
+class Particles(Microstate):
     """A set of particles of several types in a box [0, box]^dim.
 
     Stored as (N, dim + 1) numbers of 16 bits. The first columns are positions in fixed point:
@@ -134,6 +142,25 @@ class Particles(Kind):
         """Positions (..., N, dim) and types (..., N) of microstates in stored form."""
         positions = (stored[..., :-1] + 0.5) * (self.box / _LEVELS)
         return positions, stored[..., -1].astype(np.int64)
+
+    @classmethod
+    def draw(cls, axis: "Axes", stored: NDArray[Any]) -> None:
+        from matplotlib.collections import EllipseCollection
+
+        there = stored[stored[:, -1] > 0]
+        x, y, types = there[:, 0] + 0.5, there[:, 1] + 0.5, there[:, -1].astype(int)
+        size = 2 * _RADIUS * _LEVELS / np.sqrt(max(1, len(there)))
+        # In units of the axes: circles grow and shrink with the panel.
+        circles = EllipseCollection(
+            *(size, size, 0.0),
+            units="xy",
+            offsets=np.column_stack([x, y]),
+            offset_transform=axis.transData,
+            facecolors=[TYPES[(kind - 1) % len(TYPES)] for kind in types],
+            edgecolors="none",
+        )
+        axis.add_collection(circles)
+        axis.set(xlim=(0, _LEVELS), ylim=(0, _LEVELS), xticks=[], yticks=[], aspect="equal")
 
     def _check_types(self, types: NDArray[Any], name: str) -> None:
         if types.dtype.kind not in "iu":

@@ -1,6 +1,5 @@
 """Plain vectors."""
 
-from collections.abc import Collection
 from typing import Any, Literal
 
 import numpy as np
@@ -10,12 +9,12 @@ from pydantic import Field
 from torch import Tensor
 
 from ..errors import InputError
-from .base import Kind, Symmetry
+from .base import Microstate
 
 __all__ = ["Vector"]
 
 
-class Vector(Kind):
+class Vector(Microstate):
     """A plain vector of `size` numbers; its input is the vector in standardised units.
 
     Numbers have units of the user's choice, in which a network might see them as huge or as
@@ -52,12 +51,3 @@ class Vector(Kind):
 
     def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
         return stored.to(dtype)
-
-    @property
-    def symmetries(self) -> frozenset[Symmetry]:
-        return frozenset()
-
-    def transformed(
-        self, stored: Tensor, symmetries: Collection[Symmetry], generator: torch.Generator
-    ) -> Tensor:
-        return stored

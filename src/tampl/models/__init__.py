@@ -1,26 +1,38 @@
 """Macroscopic models: encoder, latent transition and readout, with what they need to forecast."""
 
 from .check import check_model
-from .decoders import Decoder
+from .decoders import Decoder, DecoderSpec, register_decoder
+from .encoders import EncoderSpec, register_encoder
 from .model import MacroModel, ModelSpec, Modules, load_model
 from .parts import resolve_device
+from .readouts import ReadoutSpec, register_readout
 from .transitions import (
     CalibratedFlowTransition,
     DeterministicTransition,
     FlowTransition,
     Transition,
+    TransitionSpec,
+    register_transition,
 )
 
 __all__ = [
     "CalibratedFlowTransition",
     "Decoder",
+    "DecoderSpec",
     "DeterministicTransition",
+    "EncoderSpec",
     "FlowTransition",
     "MacroModel",
     "ModelSpec",
     "Modules",
+    "ReadoutSpec",
     "Transition",
+    "TransitionSpec",
     "check_model",
     "load_model",
+    "register_decoder",
+    "register_encoder",
+    "register_readout",
+    "register_transition",
     "resolve_device",
 ]

@@ -9,7 +9,7 @@ microstate.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from pydantic import Field, NonNegativeFloat, PositiveInt
@@ -19,12 +19,15 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from ..frozen import Frozen
 from ..microstates import Chain, Image, Lattice, Microstate, Particles, Vector
 from ..nn import MLP, ImageDecoder, LatticeDecoder, ParticleLaw
+from ..plugins import open_choice, register_entry
 from .parts import DTYPES, Precision, Widths, mismatch
 
 __all__ = [
+    "DECODERS",
     "AnyDecoder",
     "CategoricalDecoder",
     "Decoder",
+    "DecoderSpec",
     "GaussianDecoder",
     "ImageDecoderSpec",
     "IntensityDecoder",
@@ -32,6 +35,7 @@ __all__ = [
     "ParticleDecoder",
     "SplineDecoderSpec",
     "VectorDecoderSpec",
+    "register_decoder",
 ]
 
 
@@ -167,7 +171,17 @@ def choose(present: Tensor, place: Tensor) -> Tensor:
     return torch.searchsorted(rank, wanted, right=True)
 
 
-class LatticeDecoderSpec(Frozen):
+class DecoderSpec(Frozen, ABC):
+    """A decoder as plain data, with the name by which recipes find it."""
+
+    name: str
+
+    @abstractmethod
+    def build(self, microstate: Microstate, latent_dim: int) -> Decoder:
+        """Builds the decoder for a kind of microstate."""
+
+
+class LatticeDecoderSpec(DecoderSpec):
     """Upsampling with circular convolutions; the states of the sites are independent given z.
 
     Attributes:
@@ -197,7 +211,7 @@ class LatticeDecoderSpec(Frozen):
         )
 
 
-class SplineDecoderSpec(Frozen):
+class SplineDecoderSpec(DecoderSpec):
     """Independent particles given z: a spline flow for positions, a softmax for types.
 
     Attributes:
@@ -233,7 +247,7 @@ class SplineDecoderSpec(Frozen):
         return ParticleDecoder(law, particles=self.particles, noise=self.noise)
 
 
-class ImageDecoderSpec(Frozen):
+class ImageDecoderSpec(DecoderSpec):
     """Upsampling with convolutions; pixels are independent given z, coins of their intensity.
 
     Attributes:
@@ -262,7 +276,7 @@ class ImageDecoderSpec(Frozen):
         )
 
 
-class VectorDecoderSpec(Frozen):
+class VectorDecoderSpec(DecoderSpec):
     """An MLP to the components of a standardised vector, which are independent given z.
 
     Attributes:
@@ -279,7 +293,21 @@ class VectorDecoderSpec(Frozen):
         return GaussianDecoder(MLP(latent_dim, microstate.size, hidden=self.hidden))
 
 
-AnyDecoder = Annotated[
-    LatticeDecoderSpec | SplineDecoderSpec | ImageDecoderSpec | VectorDecoderSpec,
-    Field(discriminator="name"),
-]
+DECODERS: dict[str, type[DecoderSpec]] = {
+    "lattice": LatticeDecoderSpec,
+    "spline": SplineDecoderSpec,
+    "image": ImageDecoderSpec,
+    "vector": VectorDecoderSpec,
+}
+"""Every specification of a decoder by its name."""
+
+
+def register_decoder(name: str, spec: type[DecoderSpec]) -> None:
+    """Makes a decoder from outside of the package known by its name, in recipes too."""
+    register_entry(DECODERS, name, spec, what="decoder")
+
+
+if TYPE_CHECKING:
+    AnyDecoder = DecoderSpec
+else:
+    AnyDecoder = open_choice(DECODERS, group="tampl.decoders", base=DecoderSpec)

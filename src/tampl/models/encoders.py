@@ -1,7 +1,8 @@
 """Encoders E as plain data: each specification builds its module for a kind of microstate."""
 
+from abc import ABC, abstractmethod
 from copy import deepcopy
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, PositiveInt, PrivateAttr, model_validator
 from torch import nn
@@ -10,22 +11,42 @@ from ..errors import InputError
 from ..frozen import Frozen
 from ..microstates import Chain, Image, Lattice, Microstate, Particles, Vector
 from ..nn import MLP, DeepSet, LatticeEncoder, ResNet
+from ..plugins import open_choice, register_entry
 from .parts import DTYPES, Precision, Source, Widths, mismatch
 from .pretrained import load_imagenet
 
 __all__ = [
+    "ENCODERS",
     "AnyEncoder",
     "DeepSetEncoderSpec",
+    "EncoderSpec",
     "LatticeEncoderSpec",
     "LinearEncoderSpec",
     "MLPEncoderSpec",
     "MacrostateEncoderSpec",
     "ModuleEncoderSpec",
     "ResNetEncoderSpec",
+    "register_encoder",
 ]
 
 
-class LatticeEncoderSpec(Frozen):
+class EncoderSpec(Frozen, ABC):
+    """An encoder as plain data.
+
+    Attributes:
+        name: By which recipes and checkpoints find it again.
+        reads: Whether it sees the microstate ("x") or the macrostate ("y") of a frame.
+    """
+
+    reads: ClassVar[Source] = "x"
+    name: str
+
+    @abstractmethod
+    def build(self, microstate: Microstate, latent_dim: int) -> nn.Module:
+        """Builds the module: network input of the microstates (B, ...) to z (B, latent_dim)."""
+
+
+class LatticeEncoderSpec(EncoderSpec):
     """Circular convolutions on the one-hot lattice.
 
     Attributes:
@@ -35,7 +56,6 @@ class LatticeEncoderSpec(Frozen):
     """
 
     name: Literal["lattice"]
-    reads: ClassVar[Source] = "x"
     widths: Widths = Field((32, 64, 128, 128), min_length=1)
     hidden: Widths = (128,)
     precision: Precision = "float32"
@@ -53,7 +73,7 @@ class LatticeEncoderSpec(Frozen):
         )
 
 
-class DeepSetEncoderSpec(Frozen):
+class DeepSetEncoderSpec(EncoderSpec):
     """A shared network on every particle, the mean over the set, an MLP.
 
     Attributes:
@@ -64,7 +84,6 @@ class DeepSetEncoderSpec(Frozen):
     """
 
     name: Literal["deepset"]
-    reads: ClassVar[Source] = "x"
     widths: Widths = Field((256, 256), min_length=1)
     hidden: Widths = (128,)
     # None and not False: what was trained before there was a choice stays the same recipe.
@@ -86,7 +105,7 @@ class DeepSetEncoderSpec(Frozen):
         )
 
 
-class ResNetEncoderSpec(Frozen):
+class ResNetEncoderSpec(EncoderSpec):
     """A residual network on pictures; as it stands, ResNet-34.
 
     Attributes:
@@ -98,7 +117,6 @@ class ResNetEncoderSpec(Frozen):
     """
 
     name: Literal["resnet"]
-    reads: ClassVar[Source] = "x"
     weights: str = Field(min_length=1)
     widths: tuple[PositiveInt, PositiveInt, PositiveInt, PositiveInt] = (64, 128, 256, 512)
     blocks: tuple[PositiveInt, PositiveInt, PositiveInt, PositiveInt] = (3, 4, 6, 3)
@@ -126,11 +144,10 @@ class ResNetEncoderSpec(Frozen):
         return encoder
 
 
-class MLPEncoderSpec(Frozen):
+class MLPEncoderSpec(EncoderSpec):
     """An MLP on plain vectors."""
 
     name: Literal["mlp"]
-    reads: ClassVar[Source] = "x"
     hidden: Widths = (128, 128)
 
     def build(self, microstate: Microstate, latent_dim: int) -> nn.Module:
@@ -140,11 +157,10 @@ class MLPEncoderSpec(Frozen):
         return MLP(microstate.size, latent_dim, hidden=self.hidden)
 
 
-class LinearEncoderSpec(Frozen):
+class LinearEncoderSpec(EncoderSpec):
     """E(x) = B x, the encoder of the paper's analysis."""
 
     name: Literal["linear"]
-    reads: ClassVar[Source] = "x"
 
     def build(self, microstate: Microstate, latent_dim: int) -> nn.Module:
         """Builds the encoder for vectors of one size."""
@@ -153,7 +169,7 @@ class LinearEncoderSpec(Frozen):
         return nn.Linear(microstate.size, latent_dim, bias=False)
 
 
-class MacrostateEncoderSpec(Frozen):
+class MacrostateEncoderSpec(EncoderSpec):
     """No encoder: the latent state is the standardised macrostate itself."""
 
     name: Literal["macrostate"]
@@ -164,7 +180,7 @@ class MacrostateEncoderSpec(Frozen):
         return nn.Identity()
 
 
-class ModuleEncoderSpec(Frozen):
+class ModuleEncoderSpec(EncoderSpec):
     """A module of the user's own; a checkpoint keeps its weights and not its code.
 
     Attributes:
@@ -172,7 +188,6 @@ class ModuleEncoderSpec(Frozen):
     """
 
     name: Literal["module"] = "module"
-    reads: ClassVar[Source] = "x"
     module: str
     _given: nn.Module | None = PrivateAttr(default=None)
 
@@ -193,13 +208,24 @@ class ModuleEncoderSpec(Frozen):
         return deepcopy(self._given)
 
 
-AnyEncoder = Annotated[
-    LatticeEncoderSpec
-    | DeepSetEncoderSpec
-    | ResNetEncoderSpec
-    | MLPEncoderSpec
-    | LinearEncoderSpec
-    | MacrostateEncoderSpec
-    | ModuleEncoderSpec,
-    Field(discriminator="name"),
-]
+ENCODERS: dict[str, type[EncoderSpec]] = {
+    "lattice": LatticeEncoderSpec,
+    "deepset": DeepSetEncoderSpec,
+    "resnet": ResNetEncoderSpec,
+    "mlp": MLPEncoderSpec,
+    "linear": LinearEncoderSpec,
+    "macrostate": MacrostateEncoderSpec,
+    "module": ModuleEncoderSpec,
+}
+"""Every specification of an encoder by its name."""
+
+
+def register_encoder(name: str, spec: type[EncoderSpec]) -> None:
+    """Makes an encoder from outside of the package known by its name, in recipes too."""
+    register_entry(ENCODERS, name, spec, what="encoder")
+
+
+if TYPE_CHECKING:
+    AnyEncoder = EncoderSpec
+else:
+    AnyEncoder = open_choice(ENCODERS, group="tampl.encoders", base=EncoderSpec)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from pydantic import PositiveInt, ValidationError
+from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from ..data.dataset import Normalization, Statistics
@@ -186,7 +186,7 @@ class MacroModel(nn.Module):
         """
         dtype = next(self.transition.parameters()).dtype
         if not self.needs_macrostates:
-            if self.x_mean is not None:
+            if self.x_mean is not None and self.x_std is not None:
                 microstates = (microstates - self.x_mean) / self.x_std
             return self.encoder(self.description.microstate.network_input(microstates, dtype))
         if macrostates is None:
@@ -333,7 +333,7 @@ def load_model(
     try:
         model = _rebuild(tensors, header, encoder)
     # What torch raises where names or shapes of the tensors differ is a RuntimeError.
-    except (KeyError, ValidationError, InputError, RuntimeError) as error:
+    except (KeyError, InputError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path} does not hold the model it describes: {reason}") from error
     return model.to(device).eval()

@@ -1,19 +1,37 @@
 """Readouts R: each specification builds its module."""
 
-from typing import Annotated, Literal
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
 from torch import nn
 
 from ..errors import InputError
 from ..frozen import Frozen
 from ..nn import MLP
+from ..plugins import open_choice, register_entry
 from .parts import Widths
 
-__all__ = ["AnyReadout", "IdentityReadoutSpec", "MLPReadoutSpec"]
+__all__ = [
+    "READOUTS",
+    "AnyReadout",
+    "IdentityReadoutSpec",
+    "MLPReadoutSpec",
+    "ReadoutSpec",
+    "register_readout",
+]
 
 
-class MLPReadoutSpec(Frozen):
+class ReadoutSpec(Frozen, ABC):
+    """A readout as plain data, with the name by which recipes and checkpoints find it."""
+
+    name: str
+
+    @abstractmethod
+    def build(self, latent_dim: int, observables: int) -> nn.Module:
+        """Builds the module: z (B, latent_dim) to standardised macrostates (B, observables)."""
+
+
+class MLPReadoutSpec(ReadoutSpec):
     """R(z) = MLP(z), affine where `hidden` is empty."""
 
     name: Literal["mlp"]
@@ -24,7 +42,7 @@ class MLPReadoutSpec(Frozen):
         return MLP(latent_dim, observables, hidden=self.hidden)
 
 
-class IdentityReadoutSpec(Frozen):
+class IdentityReadoutSpec(ReadoutSpec):
     """R(z) = z, where the latent state is the macrostate."""
 
     name: Literal["identity"]
@@ -39,4 +57,16 @@ class IdentityReadoutSpec(Frozen):
         return nn.Identity()
 
 
-AnyReadout = Annotated[MLPReadoutSpec | IdentityReadoutSpec, Field(discriminator="name")]
+READOUTS: dict[str, type[ReadoutSpec]] = {"mlp": MLPReadoutSpec, "identity": IdentityReadoutSpec}
+"""Every specification of a readout by its name."""
+
+
+def register_readout(name: str, spec: type[ReadoutSpec]) -> None:
+    """Makes a readout from outside of the package known by its name, in recipes too."""
+    register_entry(READOUTS, name, spec, what="readout")
+
+
+if TYPE_CHECKING:
+    AnyReadout = ReadoutSpec
+else:
+    AnyReadout = open_choice(READOUTS, group="tampl.readouts", base=ReadoutSpec)

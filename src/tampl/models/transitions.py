@@ -7,7 +7,7 @@ transition is deterministic). Each specification builds its transition.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from pydantic import Field, PositiveInt
@@ -16,9 +16,11 @@ from torch import Tensor, nn
 from ..flow import SOLVERS, Step, flow_matching_loss, solve
 from ..frozen import Frozen
 from ..nn import MLP, Residual, VelocityMLP
+from ..plugins import open_choice, register_entry
 from .parts import DTYPES, Precision, Widths
 
 __all__ = [
+    "TRANSITIONS",
     "AnyTransition",
     "CalibratedFlowSpec",
     "CalibratedFlowTransition",
@@ -29,6 +31,8 @@ __all__ = [
     "MLPTransitionSpec",
     "Noise",
     "Transition",
+    "TransitionSpec",
+    "register_transition",
 ]
 
 Noise = Mapping[str, Tensor]
@@ -197,7 +201,17 @@ class CalibratedFlowTransition(Transition):
         return (z - self.centre) / self.width
 
 
-class LinearTransitionSpec(Frozen):
+class TransitionSpec(Frozen, ABC):
+    """A transition as plain data, with the name by which recipes and checkpoints find it."""
+
+    name: str
+
+    @abstractmethod
+    def build(self, latent_dim: int) -> Transition:
+        """Builds the transition of latent states of a size."""
+
+
+class LinearTransitionSpec(TransitionSpec):
     """T(z) = K z, or K z + b with a bias, starting at the identity."""
 
     name: Literal["linear"]
@@ -212,7 +226,7 @@ class LinearTransitionSpec(Frozen):
         return DeterministicTransition(linear)
 
 
-class MLPTransitionSpec(Frozen):
+class MLPTransitionSpec(TransitionSpec):
     """T(z) = z + MLP(z): the network learns the change over one frame."""
 
     name: Literal["mlp"]
@@ -223,7 +237,7 @@ class MLPTransitionSpec(Frozen):
         return DeterministicTransition(Residual(MLP(latent_dim, latent_dim, hidden=self.hidden)))
 
 
-class FlowTransitionSpec(Frozen):
+class FlowTransitionSpec(TransitionSpec):
     """The conditional flow: a velocity network and its solver for inference.
 
     Attributes:
@@ -263,7 +277,7 @@ class FlowTransitionSpec(Frozen):
         )
 
 
-class CalibratedFlowSpec(Frozen):
+class CalibratedFlowSpec(TransitionSpec):
     """A flow of standardised increments; of the methods, `tampl+` alone calibrates it."""
 
     name: Literal["calibrated-flow"]
@@ -274,7 +288,21 @@ class CalibratedFlowSpec(Frozen):
         return CalibratedFlowTransition(self.flow.build(latent_dim))
 
 
-AnyTransition = Annotated[
-    LinearTransitionSpec | MLPTransitionSpec | FlowTransitionSpec | CalibratedFlowSpec,
-    Field(discriminator="name"),
-]
+TRANSITIONS: dict[str, type[TransitionSpec]] = {
+    "linear": LinearTransitionSpec,
+    "mlp": MLPTransitionSpec,
+    "flow": FlowTransitionSpec,
+    "calibrated-flow": CalibratedFlowSpec,
+}
+"""Every specification of a transition by its name."""
+
+
+def register_transition(name: str, spec: type[TransitionSpec]) -> None:
+    """Makes a transition from outside of the package known by its name, in recipes too."""
+    register_entry(TRANSITIONS, name, spec, what="transition")
+
+
+if TYPE_CHECKING:
+    AnyTransition = TransitionSpec
+else:
+    AnyTransition = open_choice(TRANSITIONS, group="tampl.transitions", base=TransitionSpec)

@@ -1,8 +1,8 @@
 """Networks on gray pictures: residual networks as encoders, and a decoder back to a picture.
 
 Parameters have the names of torchvision's. The network is that of He et al.: a 7 x 7 stem, four
-stages of basic blocks, the mean over the picture, one linear layer. `blocks` of 3, 4, 6, 3 and `widths` of 64, 128, 256, 512 are ResNet-34.
-It differs from torchvision's in three points.
+stages of basic blocks, the mean over the picture, one linear layer. `blocks` of 3, 4, 6, 3 and
+`widths` of 64, 128, 256, 512 are ResNet-34. It differs from torchvision's in three points.
 
 *One channel.* A gray picture repeated in three equal channels gives the same as one channel with
 the weights of the stem summed over its channels; so ImageNet's stem is summed, and gray levels are

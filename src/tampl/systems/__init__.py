@@ -6,7 +6,7 @@ A simulator and its compiled kernels load when they are first asked for.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
+from ..plugins import find_entry, register_entry
 from ..system import System
 from .check import check_system
 
@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from .polymer import Polymer
     from .sirs import SIRS
 
-__all__ = ["SIRS", "SYSTEMS", "Mixing", "Polymer", "check_system", "find_system_class"]
+__all__ = [
+    "SIRS",
+    "SYSTEMS",
+    "Mixing",
+    "Polymer",
+    "check_system",
+    "find_system_class",
+    "register_system",
+]
 
 SYSTEMS: dict[str, str | type[System]] = {
     "sirs": "tampl.systems.sirs:SIRS",
@@ -28,11 +36,14 @@ SYSTEMS: dict[str, str | type[System]] = {
 _CLASSES = {"SIRS": "sirs", "Mixing": "mixing", "Polymer": "polymer"}
 
 
-def find_system_class(name: str) -> type[System]:
-    """The simulator of a name."""
-    if name not in list(SYSTEMS):  # a list, because a file can hold a name that is not hashable
-        raise InputError(f"`system.name` is {name!r}; choose one of {', '.join(SYSTEMS)}")
-    entry = SYSTEMS[name]
+def register_system(name: str, system: type[System]) -> None:
+    """Makes a simulator from outside of the package known by its name, in recipes too."""
+    register_entry(SYSTEMS, name, system, what="system")
+
+
+def find_system_class(name: object) -> type[System]:
+    """The simulator of a name, from the package, registered or installed."""
+    entry = find_entry(SYSTEMS, name, group="tampl.systems", key="system.name")
     if isinstance(entry, str):
         module, _, class_name = entry.partition(":")
         return getattr(import_module(module), class_name)

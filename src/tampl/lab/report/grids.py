@@ -42,8 +42,15 @@ _NAMES = {
 
 
 def name_of(key: str) -> str:
-    """The name a reader sees: "pair" is "Pair approximation"; an unknown key is itself."""
-    return _NAMES.get(key, key)
+    """The name a reader sees: "pair" is "Pair approximation"; an unknown key is itself.
+
+    A method from outside of the package brings its own.
+    """
+    if key in _NAMES:
+        return _NAMES[key]
+    from ...methods import METHODS  # loads torch, which the names above do without
+
+    return getattr(METHODS.get(key), "title", "") or key
 
 
 def in_reading_order(keys: Iterable[str]) -> list[str]:

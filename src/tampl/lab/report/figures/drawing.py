@@ -7,7 +7,7 @@ figure gives the same bytes.
 """
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,25 +15,24 @@ from typing import Any, Literal
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.collections import EllipseCollection
-from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
+from ....errors import InputError
 from ....evaluation.cases import Curve
 from ....files import replacing
+from ....methods import METHODS
+from ....microstates import Microstate, find_kind
 
 __all__ = [
     "INK",
     "MUTED",
     "RC",
     "STAGES",
-    "STATES",
     "TWINS",
-    "TYPES",
     "WIDTH",
     "Legend",
     "Stroke",
@@ -56,12 +55,6 @@ WIDTH = 7.4
 
 INK = "#262626"
 MUTED = "#8c8c8c"
-
-STATES = ("#e4e4e2", "#c8322b", "#3f7fb5", "#e0a526", "#4d9a6a", "#8b6bb1")
-"""Sites of a lattice by state: susceptible light gray, infected red, recovered blue, others."""
-
-TYPES = ("#1f6aa5", "#eba83a", "#c8322b", "#4d9a6a", "#8b6bb1")
-"""Particles by type: blue and amber first, apart in brightness too."""
 
 TWINS = ("#0072b2", "#d55e00")
 STAGES = {"representation": "#d99400", "transition": "#00845f"}
@@ -138,7 +131,10 @@ RC: dict[Any, Any] = {
 def stroke_of(key: str) -> Stroke:
     """The stroke of a curve; unknown names share a few spare ones."""
     # Not hash(): it differs from process to process, and a figure must not.
-    return _STROKES.get(key) or _SPARE[sum(key.encode()) % len(_SPARE)]
+    spare = _SPARE[sum(key.encode()) % len(_SPARE)]
+    if key in METHODS and METHODS[key].color is not None:
+        return Stroke(METHODS[key].color or spare.color, spare.dash)
+    return _STROKES.get(key, spare)
 
 
 def break_stroke(key: str) -> Dash:
@@ -172,17 +168,19 @@ _RADIUS = 0.36
 
 
 def draw_microstate(axis: Axes, microstate: NDArray[Any], kind: str, *, frame: str = INK) -> None:
-    """Draws one microstate in stored form.
+    """Draws one microstate in stored form, as its kind draws it.
 
     Arguments:
-        axis: The axes to draw in.
+        axis: Where.
         microstate: The microstate.
-        kind: Its kind, e.g. `description.microstate.kind`.
+        kind: Name of its kind, e.g. `description.microstate.kind`.
         frame: Colour of the frame; thicker where it says something.
     """
-    # A kind from outside the package is drawn by the number of its axes.
-    fallback = _draw_vector if np.ndim(microstate) == 1 else _draw_array
-    _DRAW.get(kind, fallback)(axis, microstate)
+    try:
+        draw = find_kind(kind).draw
+    except InputError:  # a record can be read without the plug-in that made it
+        draw = Microstate.draw
+    draw(axis, microstate)
     axis.grid(False)
     for spine in axis.spines.values():
         spine.set(visible=True, color=frame, linewidth=0.6 if frame == INK else 1.6)
@@ -220,78 +218,6 @@ def place_legend(figure: Figure | SubFigure, legend: Legend) -> None:
     box = figure.legend(marks, texts, loc="outside upper center", ncols=min(len(legend), 5))
     for text in box.get_texts():
         text.set_parse_math(False)
-
-
-def _draw_lattice(axis: Axes, microstate: NDArray[Any]) -> None:
-    states = len(STATES)
-    norm = BoundaryNorm(np.arange(states + 1) - 0.5, states)
-    # Neighbouring sites must not be blended: half infected is no state.
-    axis.imshow(microstate, cmap=ListedColormap(STATES), norm=norm, interpolation="none")
-    axis.set(xticks=[], yticks=[])
-
-
-def _draw_particles(axis: Axes, microstate: NDArray[Any]) -> None:
-    box = 2**16  # in levels, of which the stored form has as many for any box
-    there = microstate[microstate[:, -1] > 0]
-    x, y, types = there[:, 0] + 0.5, there[:, 1] + 0.5, there[:, -1].astype(int)
-    size = 2 * _RADIUS * box / np.sqrt(max(1, len(there)))
-    colors = [TYPES[(kind - 1) % len(TYPES)] for kind in types]
-    # In units of the axes: circles grow and shrink with the panel.
-    axis.add_collection(
-        EllipseCollection(
-            *(size, size, 0.0),
-            units="xy",
-            offsets=np.column_stack([x, y]),
-            offset_transform=axis.transData,
-            facecolors=colors,
-            edgecolors="none",
-        )
-    )
-    axis.set(xlim=(0, box), ylim=(0, box), xticks=[], yticks=[], aspect="equal")
-
-
-def _draw_chain(axis: Axes, microstate: NDArray[Any]) -> None:
-    # Seen along z, as the networks see it; beads in front hide those behind.
-    beads = microstate[np.argsort(microstate[:, 2]), :2]
-    axis.add_collection(
-        EllipseCollection(
-            *(1.0, 1.0, 0.0),
-            units="xy",
-            offsets=beads,
-            offset_transform=axis.transData,
-            facecolors=INK,
-            edgecolors="white",
-            linewidths=0.2,
-        )
-    )
-    reach = np.abs(beads).max() + 1.0
-    axis.set(xlim=(-reach, reach), ylim=(-reach, reach), xticks=[], yticks=[], aspect="equal")
-
-
-def _draw_image(axis: Axes, microstate: NDArray[Any]) -> None:
-    axis.imshow(microstate, cmap="gray", vmin=0, vmax=255, interpolation="none")
-    axis.set(xticks=[], yticks=[])
-
-
-def _draw_array(axis: Axes, microstate: NDArray[Any]) -> None:
-    rows = np.reshape(microstate, (len(microstate), -1))
-    axis.imshow(rows, cmap="gray", aspect="auto", interpolation="none")
-    axis.set(xticks=[], yticks=[])
-
-
-def _draw_vector(axis: Axes, microstate: NDArray[Any]) -> None:
-    axis.plot(microstate, color=INK, linewidth=0.9)
-    axis.margins(x=0)
-    set_ticks(axis)
-
-
-_DRAW: dict[str, Callable[[Axes, NDArray[Any]], None]] = {
-    "chain": _draw_chain,
-    "image": _draw_image,
-    "lattice": _draw_lattice,
-    "particles": _draw_particles,
-    "vector": _draw_vector,
-}
 
 
 def save_figure(figure: Figure, stem: str | Path) -> tuple[Path, Path]:
