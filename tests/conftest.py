@@ -8,12 +8,17 @@ import torch
 from hypothesis import settings
 
 from tampl.data import Normalization, Statistics
+from tampl.methods import METHODS, TamplPlus
+from tampl.methods.tampl import Refit
 from tampl.models import MacroModel, ModelSpec, Modules
 from tampl.seeding import ambient_seed, numpy_generator
 from tampl.systems import SIRS
 from workbench import SPEC, Workbench
 
 torch.set_num_threads(1)
+
+# The refit of TAMPL+ has thousands of steps of its own, whatever the epochs; tests need a few.
+METHODS["tampl+"] = TamplPlus(refit=Refit(steps=20, batch_size=16, hidden=(16, 16)))
 
 # The same examples each time, so that a failure is one of the change at hand; new ones are looked
 # for by HYPOTHESIS_PROFILE=default.

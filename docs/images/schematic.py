@@ -23,8 +23,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, PathPatch
 from matplotlib.path import Path
 
-from tampl.lab.report.figures import drawing
-from tampl.microstates.grids import STATES, png_bytes, save_figure
+from tampl.lab.report.figures import drawing, png_bytes, save_figure
+from tampl.microstates.grids import STATES
 
 __all__ = ["schematic"]
 

@@ -15,7 +15,7 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .data.dataset import Dataset, References
-    from .description import Observable
+    from .description import Observable, Total
     from .errors import InputError
     from .evaluation import Evaluation, evaluate
     from .forecast import Forecast
@@ -57,6 +57,7 @@ __all__ = [
     "References",
     "Tampl",
     "TamplPlus",
+    "Total",
     "TrainingSpec",
     "TwoStageRecon",
     "Vamp",
@@ -68,7 +69,7 @@ __all__ = [
 
 _HOMES = {
     "data.dataset": ("Dataset", "References"),
-    "description": ("Observable",),
+    "description": ("Observable", "Total"),
     "errors": ("InputError",),
     "evaluation": ("Evaluation", "evaluate"),
     "forecast": ("Forecast",),

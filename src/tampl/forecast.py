@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Forecast"]
 
+MANY_HELD = 0.05
+"""A forecast of which more members and times than this are held is warned of."""
+
 _QUANTILES = (0.05, 0.5, 0.95)
 _BAND = (0.1, 0.9)
 
@@ -30,6 +33,9 @@ class Forecast:
         symbols: Symbols of the m observables.
         units: Their units.
         time_unit: Unit of the times.
+        inside: Which members were inside the envelope of the training data at each time, before
+            they were held there, (G, N, H + 1); at t = 0 whether the initial state is.
+        observed: Whether the forecast starts from observed macrostates; else R(E(x_0)) stands in.
     """
 
     samples: NDArray[np.float64]
@@ -37,6 +43,35 @@ class Forecast:
     symbols: tuple[str, ...]
     units: tuple[str, ...]
     time_unit: str = ""
+    inside: NDArray[np.bool_] | None = None
+    observed: bool = False
+
+    @property
+    def held(self) -> float:
+        """The fraction of members and times after t = 0 that were held inside the envelope."""
+        return 0.0 if self.inside is None else float(1 - self.inside[:, :, 1:].mean())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why the forecast is not to be trusted, one line each; none for a sound one."""
+        if self.inside is None:
+            return ()
+        lines = []
+        outside = int(np.count_nonzero(~self.inside[:, :, 0].any(axis=1)))
+        if outside:
+            lines.append(
+                f"{outside} of {len(self.inside)} initial states lie outside of the training "
+                "data: their forecasts are extrapolations"
+            )
+        fractions = 1 - self.inside[:, :, 1:].mean(axis=(1, 2))
+        many = int(np.count_nonzero(fractions > MANY_HELD))
+        if many:
+            lines.append(
+                f"in {many} of {len(self.inside)} forecasts more than {MANY_HELD:.0%} of the "
+                f"members ran out of the training data and were held there (up to "
+                f"{fractions.max():.0%})"
+            )
+        return tuple(lines)
 
     def __repr__(self) -> str:
         states, members, frames = self.samples.shape[:3]
@@ -106,6 +141,8 @@ class Forecast:
                 symbols=np.array(self.symbols),
                 units=np.array(self.units),
                 time_unit=np.array(self.time_unit),
+                observed=np.array(self.observed),
+                **({} if self.inside is None else {"inside": self.inside}),
             )
 
     @classmethod
@@ -118,6 +155,8 @@ class Forecast:
                 symbols=tuple(file["symbols"].tolist()),
                 units=tuple(file["units"].tolist()),
                 time_unit=str(file["time_unit"]) if "time_unit" in file else "",
+                inside=file["inside"] if "inside" in file else None,
+                observed=bool(file["observed"]) if "observed" in file else False,
             )
 
     def _check_truth(self, truth: NDArray[Any]) -> NDArray[np.float64]:

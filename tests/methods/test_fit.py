@@ -9,7 +9,9 @@ import tampl
 from tampl import Dataset, InputError, TrainingSpec
 from tampl.methods import METHODS
 from tampl.methods.defaults import complete_architecture, default_training
+from tampl.methods.tampl import Refit
 
+PLUS = tampl.TamplPlus(latent_dim=3, refit=Refit(steps=20, hidden=(16,)))
 FAST = {"epochs": 2, "progress": False, "device": "cpu"}
 
 
@@ -64,10 +66,10 @@ def _two_epochs():
 
 
 @pytest.mark.parametrize("make", [lattices, particles, pictures], ids=lambda make: make.__name__)
-@pytest.mark.parametrize("method", [tampl.TamplPlus, tampl.JldRecon])
+@pytest.mark.parametrize("method", [PLUS, tampl.JldRecon(latent_dim=3)])
 def test_every_kind_has_defaults(make, method):
     data = make()
-    model = method(latent_dim=3).fit(data, **FAST)
+    model = method.fit(data, **FAST)
     assert model.spec.latent_dim == 3
     assert np.isfinite(model.forecast(data.x[0, 0], members=2, progress=False).mean).all()
 
@@ -118,7 +120,7 @@ class Own(nn.Module):
 def test_any_module_is_an_encoder_and_comes_back_with_the_model(tmp_path):
     data, module = walk(), Own()
     before = {name: value.clone() for name, value in module.state_dict().items()}
-    model = tampl.TamplPlus(latent_dim=3).fit(data, encoder=module, **FAST)
+    model = PLUS.fit(data, encoder=module, **FAST)
     assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
     model.save(tmp_path / "model.safetensors")
     with pytest.raises(InputError, match=r"class 'Own' .* give one as `encoder`"):
@@ -149,13 +151,13 @@ def test_wrong_settings_are_refused(options):
         tampl.Tampl().fit(walk(), **{**FAST, **options})
 
 
-@pytest.mark.parametrize("method", [tampl.Tampl, tampl.TamplPlus])
+@pytest.mark.parametrize("method", [tampl.Tampl(latent_dim=3), PLUS])
 def test_units_of_vectors_do_not_matter(method):
     """Scaling by a power of two is exact, so that weights and scores are the same to the bit."""
     scores = []
     for scale in (1.0, 1024.0, 1 / 1024):
         train, valid, test = walk(scale=scale).split(0.6, 0.2, 0.2, seed=0)
-        model = method(latent_dim=3).fit(train, valid, **FAST)
+        model = method.fit(train, valid, **FAST)
         scores.append(tampl.evaluate(model, test, progress=False).rmse)
     assert scores[0] == scores[1] == scores[2]
 

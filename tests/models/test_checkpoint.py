@@ -13,7 +13,13 @@ from safetensors.torch import save_file
 
 from tampl.errors import InputError
 from tampl.models import load_model
-from tampl.models.checkpoint import load_tensors, save_tensors
+from tampl.models.checkpoint import (
+    load_latest_tensors,
+    load_tensors,
+    previous_file,
+    refuse_unlike,
+    save_tensors,
+)
 from tampl.models.model import FORMAT
 
 LOAD = """
@@ -129,7 +135,15 @@ def test_a_header_that_is_no_table_is_refused(tmp_path, header):
 
 def test_another_format_is_refused(saved):
     rewrite(saved, header={"format": "tampl-model-99"})
-    refuses(saved, "has format 'tampl-model-99', not 'tampl-model-2'.*this version of tampl")
+    refuses(saved, "has format 'tampl-model-99', and this version .*install a newer tampl")
+
+
+@pytest.mark.parametrize(
+    "other", ["tampl-model-0", "tampl-model-2x", "tampl-model-", "model-2", 2, None, ["a"], {}]
+)
+def test_what_is_no_format_of_ours_is_refused(saved, other):
+    rewrite(saved, header={"format": other})
+    refuses(saved, "has format .*, not 'tampl-model-2'.*this version of tampl")
 
 
 def test_a_file_with_nothing_but_statistics_is_refused(saved):
@@ -169,3 +183,86 @@ def test_an_interrupted_save_leaves_the_old_model(macro_model, saved, monkeypatc
     with pytest.raises(KeyboardInterrupt):
         macro_model.save(saved)
     assert saved.read_bytes() == before and list(saved.parent.iterdir()) == [saved]
+
+
+def test_no_flipped_bit_changes_a_model(macro_model, saved):
+    """In names, shapes, header or numbers; one in the name of the checksum itself is harmless."""
+    content = saved.read_bytes()
+    places = np.random.default_rng(0).integers(0, 8 * len(content), 300)
+    for place in places:
+        damaged = bytearray(content)
+        damaged[place // 8] ^= 1 << place % 8
+        saved.write_bytes(damaged)
+        try:
+            loaded = load_model(saved)
+        except InputError as error:
+            assert "\n" not in str(error)
+            continue
+        assert (loaded.spec, loaded.description) == (macro_model.spec, macro_model.description)
+        for name, tensor in macro_model.state_dict().items():
+            assert torch.equal(loaded.state_dict()[name].cpu(), tensor.cpu())
+
+
+def test_a_flipped_bit_of_a_weight_is_named(saved):
+    content = bytearray(saved.read_bytes())
+    content[-1] ^= 64
+    saved.write_bytes(content)
+    refuses(saved, "is damaged .it differs from its checksum.; restore it")
+
+
+def test_a_file_from_before_there_were_checksums_is_read(macro_model, saved):
+    tensors, header = load_tensors(saved, FORMAT)
+    assert "checksum" not in header
+    save_file(tensors, saved, metadata={"json": json.dumps(header)})
+    loaded = load_model(saved)
+    for name, tensor in macro_model.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name].cpu(), tensor.cpu())
+
+
+@pytest.mark.parametrize("name", ["readout.0.weight", "transition.velocity", "y_mean"])
+@pytest.mark.parametrize("number", [torch.bfloat16, torch.float16, torch.int64, torch.complex64])
+def test_other_types_of_numbers_are_refused(saved, name, number):
+    tensors, header = load_tensors(saved, FORMAT)
+    (name, *_) = [key for key in tensors if key.startswith(name)]
+    tensors[name] = tensors[name].to(number)
+    save_file(tensors, saved, metadata={"json": json.dumps(header)})
+    refuses(saved, f"`{name}` as {number}".replace(".", r"\.") + "|is damaged")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[" * 500 + "]" * 500, "9" * 5000, '{"a":'])
+def test_a_header_of_absurd_json_is_refused(tmp_path, text):
+    path = tmp_path / "model.safetensors"
+    save_file({"weight": torch.zeros(3)}, path, metadata={"json": text})
+    refuses(path, "is damaged")
+
+
+def test_the_checkpoint_before_a_damaged_one_is_taken(tmp_path, capsys):
+    path = tmp_path / "state.safetensors"
+    for epoch in (1, 2, 3):
+        state = {"epoch": epoch, "format": "tampl-state-1"}
+        save_tensors(path, {"a": torch.full((9,), float(epoch))}, state, keep_previous=True)
+    previous = previous_file(path)
+    assert {p.name for p in tmp_path.iterdir()} == {path.name, "state.previous.safetensors"}
+    assert load_latest_tensors(path, "tampl-state-1")[1]["epoch"] == 3
+    content = path.read_bytes()
+    for damage in (b"", content[:-7], content[:-1] + b"!"):
+        path.write_bytes(damage)
+        tensors, header = load_latest_tensors(path, "tampl-state-1")
+        assert header["epoch"] == 2 and tensors["a"][0] == 2
+        assert "state.previous.safetensors, the checkpoint before it" in capsys.readouterr().err
+    previous.write_bytes(b"")
+    with pytest.raises(InputError, match=r"state\.safetensors is damaged"):
+        load_latest_tensors(path, "tampl-state-1")
+
+
+def test_tensors_are_compared_by_name_shape_and_type():
+    expected = {"a": torch.zeros(2, 3), "b": torch.tensor(0)}
+    refuse_unlike({"a": torch.ones(2, 3), "b": torch.tensor(7)}, expected, "it")
+    for other, words in (
+        ({"a": torch.zeros(2, 3)}, "it lacks `b`"),
+        ({**expected, "c": torch.zeros(1)}, "it has an unknown tensor `c`"),
+        ({**expected, "a": torch.zeros(3, 2)}, r"it has `a` as torch.float32 of shape \(3, 2\)"),
+        ({**expected, "a": torch.zeros(2, 3).double()}, "it has `a` as torch.float64"),
+    ):
+        with pytest.raises(InputError, match=words):
+            refuse_unlike(other, expected, "it")

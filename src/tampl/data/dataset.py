@@ -228,6 +228,11 @@ class Dataset:
             f"{self.description.microstate.in_words}; observables: {symbols})"
         )
 
+    @property
+    def frames(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Microstates (n F, *shape) and macrostates (n F, m) of all frames, one after another."""
+        return self.x.reshape(-1, *self.x.shape[2:]), self.y.reshape(-1, self.y.shape[-1])
+
     def select(self, index: NDArray[Any]) -> "Dataset":
         """The trajectories at some places, in that order."""
         arrays = (self.x[index], self.y[index], self.labels[index])
@@ -293,6 +298,15 @@ class Dataset:
             x=Normalization.fit_inputs(self.x) if standardised else None,
             mean_trajectory=self.y.mean(axis=0),
         )
+
+    def find_conserved(self) -> Description:
+        """The description, with those observables marked that never vary along a trajectory."""
+        constant = (np.ptp(self.y, axis=1) == 0).all(axis=0)
+        observables = tuple(
+            o.model_copy(update={"conserved": True}) if same else o
+            for o, same in zip(self.description.observables, constant, strict=True)
+        )
+        return self.description.model_copy(update={"observables": observables})
 
     def _groups(self) -> list[NDArray[np.int64]]:
         """Places of the trajectories that share an initial microstate, first of all first."""

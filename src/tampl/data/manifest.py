@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from ..description import Description
+from ..description import Description, without_knowledge
 from ..errors import InputError
 from ..frozen import Frozen
 
@@ -47,6 +47,13 @@ _SHARD_BYTES = 32 * 2**20
 
 # Enough shards for every core of a large machine to have several of them.
 _SHARDS_PER_SPLIT = 64
+
+
+# Three terabytes of shards of the usual size; a longer list would itself fill the memory.
+_MOST_SHARDS = 100_000
+
+
+_MOST_FRAMES = 2**40
 
 
 # HDF5 keeps the seed as a signed 64-bit integer.
@@ -149,6 +156,14 @@ class DataPlan(Frozen):
 
     def shards(self, description: Description) -> tuple[Shard, ...]:
         """Lays the splits out in files; depends on nothing but the plan and the description."""
+        for name, split in self.splits.items():
+            size = self._size(split, description)
+            if split.count > size * _MOST_SHARDS:
+                raise InputError(
+                    f"`{name}` is {split.count}, which would be {-(-split.count // size):,} "
+                    f"shards of {size} initial microstates; at most {_MOST_SHARDS:,} are written: "
+                    "ask for fewer, or for a larger `shard_size`"
+                )
         return tuple(
             shard
             for name, split in self.splits.items()
@@ -178,6 +193,13 @@ class Manifest(Frozen):
     shards: tuple[Shard, ...]
 
     @model_validator(mode="after")
+    def _refuse_absurd_frames(self) -> Self:
+        frames = self.description.frames
+        if not 1 <= frames <= _MOST_FRAMES:
+            raise ValueError(f"`description.frames` must be from 1 to {_MOST_FRAMES:,}")
+        return self
+
+    @model_validator(mode="after")
     def _refuse_gaps(self) -> Self:
         files = [shard.file for shard in self.shards]
         if len(set(files)) < len(files):
@@ -197,7 +219,8 @@ class Manifest(Frozen):
 
     def identifying(self) -> dict[str, Any]:
         """What the identity is made of, as a JSON tree."""
-        return self.model_dump(mode="json", exclude={"code_version"})
+        tree = self.model_dump(mode="json", exclude={"code_version"})
+        return tree | {"description": without_knowledge(tree["description"])}
 
     def of_split(self, name: str) -> tuple[Shard, ...]:
         """The shards of one split, first microstate first."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..data.dataset import Dataset, Normalization, References
 from ..data.manifest import first_difference
-from ..description import Description
+from ..description import Description, without_knowledge
 from ..errors import InputError
 from ..forecast import Forecast
 from ..models import MacroModel
@@ -54,6 +54,7 @@ class Evaluation:
         persistence: Score of staying at y_0.
         crps: Continuous ranked probability score against single trajectories, in standardised
             units; for a deterministic model the mean absolute error.
+        held: The fraction of members and times that were held inside the envelope.
         scores: All of these and the closures by name, the model's own first.
         cases: A few initial microstates with their futures, for figures; None where there is one
             initial microstate only.
@@ -67,6 +68,7 @@ class Evaluation:
     mean_trajectory: Score | None
     persistence: Score
     crps: float
+    held: float
     scores: Mapping[str, Score] = field(repr=False)
     cases: Cases | None = field(repr=False)
     peaks: Peaks = field(repr=False)
@@ -80,6 +82,7 @@ def evaluate(
     closures: Mapping[str, Closure] | None = None,
     name: str = "model",
     seed: int = 0,
+    limits: bool = True,
     progress: bool = True,
 ) -> Evaluation:
     """Scores a model on data that it was not trained on.
@@ -92,6 +95,8 @@ def evaluate(
         closures: Textbook equations to compare with, by name.
         name: What the scores call the model.
         seed: Governs the forecast.
+        limits: Whether forecasts are held inside envelope and limits, as `MacroModel.forecast`
+            says; without, the scores are those of the paper's algorithm.
         progress: Whether to show a bar.
     """
     truth = data.references if isinstance(data, Dataset) else data
@@ -103,6 +108,7 @@ def evaluate(
         horizon=frames - 1,
         members=members if members > 1 else _MEMBERS,
         seed=seed,
+        limits=limits,
         progress=progress,
     )
     # One trajectory is no distribution to compare with.
@@ -123,6 +129,7 @@ def evaluate(
         mean_trajectory=scores.get(MEAN_TRAJECTORY),
         persistence=scores[PERSISTENCE],
         crps=crps(ours.samples, truth.y, statistics),
+        held=ours.held,
         scores=scores,
         cases=_keep_cases(ours, truth, shown, statistics) if len(truth) > 1 else None,
         peaks={
@@ -173,7 +180,9 @@ def refuse_other_system(ours: Description, data: Description, *, whose: str) -> 
         whose: What the message calls ours, e.g. "the model".
     """
     for key in ("system", "microstate", "observables", "interval", "parameters"):
-        here, there = (record.model_dump(mode="json")[key] for record in (ours, data))
+        here, there = (
+            without_knowledge(record.model_dump(mode="json"))[key] for record in (ours, data)
+        )
         if key == "parameters":
             here, there = ({**parameters, "frames": None} for parameters in (here, there))
         difference = first_difference({key: here}, {key: there})

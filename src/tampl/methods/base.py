@@ -123,14 +123,20 @@ class Method(Frozen, ABC):
             self, train, architecture=architecture, training=training, device=device
         )
 
+        description = train.find_conserved()
+
         def make_model(trained: Modules) -> MacroModel:
-            return MacroModel(train.description, statistics=statistics, modules=trained)
+            return MacroModel(description, statistics=statistics, modules=trained)
+
+        def validate(model: MacroModel) -> float:
+            model.enclose(*train.frames)
+            return rollout_rmse(model, valid, members=training.validation_members)
 
         history = run_training(
             trainer,
             keeper,
             make_model=make_model,
-            validate=lambda model: rollout_rmse(model, valid, members=training.validation_members),
+            validate=validate,
             deadline=deadline,
             progress=progress,
         )
@@ -178,6 +184,8 @@ def rollout_rmse(model: MacroModel, valid: Dataset, *, members: int) -> float:
         y0=valid.y[:, 0],
         horizon=valid.y.shape[1] - 1,
         members=members,
+        # Models are chosen by the plain algorithm, which holds no runaway back.
+        limits=model.carries_macrostate,
         progress=False,
     )
     ours, truth = (model.normalization.standardize(y[:, 1:]) for y in (ahead.mean, valid.y))

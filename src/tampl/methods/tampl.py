@@ -20,18 +20,18 @@ States".
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import replace
 from functools import partial
 
 import torch
-from pydantic import PositiveFloat
+from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
 from ..description import Description
 from ..errors import InputError
+from ..frozen import Frozen
 from ..models import CalibratedFlowTransition, ModelSpec, Modules, Transition
-from ..models.transitions import CalibratedFlowSpec, FlowTransitionSpec
-from ..training.settings import TrainingSpec
+from ..models.transitions import FlowTransitionSpec, JointFlowSpec
+from ..training.settings import OptimiserSpec, TrainingSpec
 from ..training.stages import Batch, Latents, Losses, Stage, Turn, current_loss
 from .base import Method
 
@@ -87,42 +87,83 @@ class Tampl(Method):
         return stage_one, stage_two
 
 
-class TamplPlus(Method):
-    r"""TAMPL, then its transition fitted once more on the representation that came of it.
+class Refit(Frozen):
+    """How the law of latent state and macrostate is refitted; nothing is encoded, so it is cheap.
 
-    While the representation moves, T has to hold its scale: it sees absolute latent states beside
-    base noise of size one. Afterwards nothing moves but T, so a second one may see standardised
-    increments, whose spread is of the size of that noise (`CalibratedFlowTransition`). It has the
-    same network and as many epochs as the first, which no model keeps.
+    Attributes:
+        steps: Descent steps.
+        batch_size: Pairs in a batch.
+        hidden: Hidden widths of the velocity network.
+        learning_rate: The rate at the start; it falls as a cosine.
+        average: Decay of the exponential average of the weights that the model is made of.
+        solver_steps: Midpoint steps of a transition.
+    """
+
+    steps: PositiveInt = 6000
+    batch_size: PositiveInt = 512
+    hidden: tuple[PositiveInt, ...] = (256, 256, 256)
+    learning_rate: PositiveFloat = 2e-3
+    average: float = Field(0.998, ge=0, lt=1)
+    solver_steps: PositiveInt = 4
+
+
+class TamplPlus(Method):
+    r"""TAMPL's representation, and the law of latent state and macrostate refitted on it.
+
+    TAMPL trains encoder and readout first. Its transition has to hold the scale of z while the
+    representation moves, and y is a function of z alone, R(z). Afterwards nothing moves but a
+    second transition, which learns p(z_{t+1}, y_{t+1} | z_t, y_t) by increments in their own units
+    (`CalibratedFlowTransition`), so that base noise and increments are of one size, and the part
+    of y that z does not tell has its spread and its correlation in time (`JointFlowSpec`). A
+    forecast starts at (E(x_0), y_0). The first transition is dropped.
 
     Attributes:
         tampl: The first part.
+        refit: The second part.
     """
 
     tampl: Tampl = Tampl()
+    refit: Refit = Refit()
 
     def modules(self, spec: ModelSpec, description: Description) -> Modules:
         if not isinstance(spec.transition, FlowTransitionSpec):
             raise InputError(
-                f"`model.transition.name` is {spec.transition.name!r}; `tampl+` calibrates a "
-                'flow: choose "flow"'
+                f"`model.transition.name` is {spec.transition.name!r}; `tampl+` refits a flow: "
+                'choose "flow"'
             )
         anchor = spec.transition
-        calibrated = CalibratedFlowSpec(name="calibrated-flow", flow=anchor)
-        built = Modules.build(spec.model_copy(update={"transition": calibrated}), description)
-        built.add({"anchor": anchor.build(spec.latent_dim)})
+        own = {"hidden": self.refit.hidden, "steps": self.refit.solver_steps, "grading": 1.0}
+        flow = anchor.model_copy(update={**own, "solver": "midpoint", "draws": 1})
+        joint = JointFlowSpec(name="joint-flow", flow=flow)
+        # First what TAMPL has, from the same draws: one seed gives both the same representation.
+        first = Modules.build(spec, description)
+        built = Modules(
+            spec.model_copy(update={"transition": joint}),
+            encoder=first.encoder,
+            transition=joint.build(spec.latent_dim + len(description.observables)),
+            readout=first.readout,
+        )
+        built.add({"anchor": first.transition})
         return built
 
     def turns(self, training: TrainingSpec) -> tuple[Turn, ...]:
-        refit = replace(self.tampl.stages(training)[1], name="refit")
-        return (
-            Turn(
-                self.tampl.stages(training, transition="anchor"),
-                training.epochs,
-                finish=_calibrate,
+        refit = Stage(
+            name="refit",
+            moves=("transition",),
+            needs=frozenset({"z", "z_next", "y", "y_next"}),
+            loss=_joint_loss,
+            draw=_draw,
+            optimiser=OptimiserSpec(
+                learning_rate=self.refit.learning_rate, average=self.refit.average
             ),
-            Turn((refit,), training.epochs),
+            batch_size=self.refit.batch_size,
+            # As many epochs as the first part has, so that validations fall into the second.
+            steps=-(-self.refit.steps // training.epochs),
         )
+        representation = Turn(
+            self.tampl.stages(training, transition="anchor"), training.epochs, finish=_calibrate
+        )
+        return representation, Turn((refit,), training.epochs)
 
 
 class LiteralTampl(Method):
@@ -212,9 +253,21 @@ def _named(modules: Modules, transition: str) -> Transition:
     return module
 
 
+def _joint_loss(modules: Modules, batch: Batch) -> Losses:
+    """l_tr of the states (z, y)."""
+    state = torch.cat([batch["z"], batch["y"]], dim=-1)
+    state_next = torch.cat([batch["z_next"], batch["y_next"]], dim=-1)
+    loss = modules.transition.loss(state, state_next, batch.noise)
+    return Losses(loss, {"tr": loss})
+
+
 def _calibrate(modules: Modules, latents: Latents) -> None:
     assert isinstance(modules.transition, CalibratedFlowTransition)
-    modules.transition.calibrate(latents.z, latents.z_next)
+    assert latents.y is not None and latents.y_next is not None
+    modules.transition.calibrate(
+        torch.cat([latents.z, latents.y], dim=-1),
+        torch.cat([latents.z_next, latents.y_next], dim=-1),
+    )
 
 
 def _target(modules: Modules) -> nn.Module:

@@ -69,40 +69,41 @@ def _check_encoder(model: MacroModel, start: _Start) -> None:
 
 @torch.no_grad()
 def _check_transition(model: MacroModel, start: _Start) -> None:
-    z, transition = model.encode(*start), model.transition
-    draws = [transition.draw(len(z), _generator(model)) for _ in range(2)]
+    state, transition = model.start(*start), model.transition
+    draws = [transition.draw(len(state), _generator(model)) for _ in range(2)]
     _require(
         all(torch.equal(draws[0][name], draws[1][name]) for name in draws[0]),
         "`draw` gives the same for the same generator",
     )
-    losses = [transition.loss(z, z, draws[0]) for _ in range(2)]
+    losses = [transition.loss(state, state, draws[0]) for _ in range(2)]
     _require(losses[0].shape == (), "the transition's loss is one number, the batch mean")
     _require(torch.equal(*losses), "the transition's loss draws nothing itself")
-    noise = _noise(model, len(z))[0]
-    step = transition(z, noise)
-    _require(step.shape == z.shape, "a step keeps the shape of the latent state")
-    _require(torch.equal(step, transition(z, noise)), "a step draws nothing itself")
-    differs = model.stochastic and not torch.equal(step, transition(z, noise + 1))
+    noise = _noise(model, len(state))[0]
+    step = transition(state, noise)
+    _require(step.shape == state.shape, "a step keeps the shape of the state")
+    _require(torch.equal(step, transition(state, noise)), "a step draws nothing itself")
+    differs = model.stochastic and not torch.equal(step, transition(state, noise + 1))
     _require(differs == model.stochastic, "a step depends on its noise if there is any")
 
 
 @torch.no_grad()
 def _check_rollout(model: MacroModel, start: _Start) -> None:
-    z = model.encode(*start)
-    y = list(model.rollout(z, _noise(model, len(z))))
+    state = model.start(*start)
+    y = list(model.rollout(state, _noise(model, len(state))))
     shape = (len(start.microstates), len(model.description.observables))
     _require(len(y) == _STEPS + 1, "a rollout gives the macrostate at t = 0 and after each step")
     _require(all(frame.shape == shape for frame in y), "macrostates have shape (B, m)")
-    _require(torch.equal(y[0], model.read(z)), "a rollout starts at the readout of z_0")
+    _require(torch.equal(y[0], model.read(state)), "a rollout starts at its initial state")
 
 
 def _check_gradients(model: MacroModel, start: _Start) -> None:
     parameters = dict(model.named_parameters())
     frozen = {name for name, parameter in parameters.items() if not parameter.requires_grad}
     model.requires_grad_(True)
-    z = model.encode(*start)
+    z, state = model.encode(*start), model.start(*start)
     draws = model.transition.draw(len(z), _generator(model))
-    loss = model.readout(z).square().sum() + model.transition.loss(z, z.detach() + 1, draws)
+    moved = model.transition.loss(state, state.detach() + 1, draws)
+    loss = model.readout(z).square().sum() + moved
     gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
     for (name, parameter), gradient in zip(parameters.items(), gradients, strict=True):
         parameter.requires_grad_(name not in frozen)
@@ -115,7 +116,7 @@ def _check_checkpoint(model: MacroModel, start: _Start) -> None:
         path = Path(folder) / "model.safetensors"
         model.save(path)
         again = load_model(path, device=start.microstates.device)
-    ours, theirs = model.encode(*start), again.encode(*start)
+    ours, theirs = model.start(*start), again.start(*start)
     noise = _noise(model, len(ours))
     pairs = zip(model.rollout(ours, noise), again.rollout(theirs, noise), strict=True)
     same = [torch.equal(ours, theirs), *(torch.equal(a, b) for a, b in pairs)]

@@ -4,12 +4,15 @@ At inference the encoder sees the initial microstate only (the paper's Algorithm
 
     z_0 = E(x_0),    z_{t+1} ~ T(. | z_t),    y_t = R(z_t).
 
-A model without an encoder starts from z_0 = y_0, standardised, instead. The readout speaks
+A model without an encoder starts from z_0 = y_0, standardised, instead. A model whose transition
+carries the macrostate has the state (z, y), starts at (E(x_0), y_0), with R(E(x_0)) in place of a
+y_0 that is not known, and reads y from its state. The readout speaks
 standardised macrostates; the model returns physical units. Base noise is drawn on the CPU from
 one stream per initial microstate, so that a forecast has the same noise whatever the device and
 however many microstates are forecast at once.
 """
 
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,7 @@ from torch import Tensor, nn
 
 from ..data.dataset import Normalization, Statistics
 from ..description import Description
-from ..errors import InputError
+from ..errors import ForecastWarning, InputError
 from ..forecast import Forecast
 from ..frozen import Frozen
 from ..progress import bar
@@ -31,6 +34,8 @@ from ..version import __version__
 from .checkpoint import load_tensors, save_tensors
 from .decoders import AnyDecoder
 from .encoders import AnyEncoder, ModuleEncoderSpec, ResNetEncoderSpec
+from .envelope import SAMPLED, Envelope
+from .limits import respect_limits
 from .parts import resolve_device
 from .readouts import AnyReadout, MLPReadoutSpec
 from .transitions import AnyTransition, Transition
@@ -99,11 +104,13 @@ class Modules(nn.Module):
     @classmethod
     def build(cls, spec: ModelSpec, description: Description) -> "Modules":
         """Builds E, T and R with fresh weights for a system's microstates and observables."""
+        observables = len(description.observables)
+        carried = observables if spec.transition.carries_macrostate else 0
         return cls(
             spec,
             encoder=spec.encoder.build(description.microstate, spec.latent_dim),
-            transition=spec.transition.build(spec.latent_dim),
-            readout=spec.readout.build(spec.latent_dim, len(description.observables)),
+            transition=spec.transition.build(spec.latent_dim + carried),
+            readout=spec.readout.build(spec.latent_dim, observables),
         )
 
     def add(self, others: Mapping[str, nn.Module]) -> None:
@@ -140,6 +147,7 @@ class MacroModel(nn.Module):
         self.transition = modules.transition
         self.readout = modules.readout
         self.history: list[dict[str, Any]] = []
+        self.envelope: Envelope | None = None
         x, y = statistics.x, statistics.y
         # Copies, beside the weights: loading a model must not reach the caller's statistics.
         device = next(modules.transition.parameters()).device
@@ -173,6 +181,11 @@ class MacroModel(nn.Module):
         return Normalization(mean=self.y_mean.cpu().numpy(), std=self.y_std.cpu().numpy())
 
     @property
+    def carries_macrostate(self) -> bool:
+        """Whether y is part of the state that the transition moves."""
+        return self.spec.transition.carries_macrostate
+
+    @property
     def needs_macrostates(self) -> bool:
         """Whether it starts from y_0 instead of x_0."""
         return self.spec.encoder.reads == "y"
@@ -193,21 +206,50 @@ class MacroModel(nn.Module):
             raise InputError("the model starts from macrostates; give `y0`, those at t = 0, too")
         return self.encoder(((macrostates - self.y_mean) / self.y_std).to(dtype))
 
-    def read(self, z: Tensor) -> Tensor:
-        """Y = R(z) in physical units, float64."""
-        return self.readout(z).to(self.y_std.dtype) * self.y_std + self.y_mean
+    def start(self, microstates: Tensor, macrostates: Tensor | None = None) -> Tensor:
+        """The initial state of a rollout: z_0, or (z_0, y_0) where the transition carries y.
 
-    def rollout(self, z: Tensor, noise: Tensor) -> Iterator[Tensor]:
+        Arguments:
+            microstates: In stored form, (B, *shape).
+            macrostates: Observed at t = 0, in physical units, (B, m); R(z_0) stands in for them.
+        """
+        z = self.encode(microstates, macrostates)
+        if not self.carries_macrostate:
+            return z
+        if macrostates is None:
+            return torch.cat([z, self.readout(z)], dim=-1)
+        y = (macrostates - self.y_mean) / self.y_std
+        return torch.cat([z, y.to(z.dtype)], dim=-1)
+
+    def read(self, state: Tensor) -> Tensor:
+        """The macrostate of a state in physical units, float64: R(z), or the y that it carries."""
+        d = self.spec.latent_dim
+        y = state[..., d:] if self.carries_macrostate else self.readout(state)
+        return y.to(self.y_std.dtype) * self.y_std + self.y_mean
+
+    @torch.no_grad()
+    def enclose(self, microstates: NDArray[Any], macrostates: NDArray[Any]) -> None:
+        """Takes the envelope of training frames: microstates (n, *shape), macrostates (n, m)."""
+        every = -(-len(microstates) // SAMPLED)
+        parts = []
+        for first in range(0, len(microstates), every * ENCODED):
+            chunk = slice(first, first + every * ENCODED, every)
+            parts.append(self._start_arrays(microstates[chunk], macrostates[chunk]))
+        states = torch.cat(parts)
+        if states.isfinite().all():
+            self.envelope = Envelope.fit(states).to(states.device)
+
+    def rollout(self, state: Tensor, noise: Tensor) -> Iterator[Tensor]:
         """Yields y_0, y_1, ..., y_H in physical units, each (B, m).
 
         Arguments:
-            z: Initial latent states, (B, d).
+            state: Initial states, as `start` gives them, (B, D).
             noise: Base noise of every step, (H, B, noise_dim).
         """
-        yield self.read(z)
+        yield self.read(state)
         for step_noise in noise:
-            z = self.transition(z, step_noise)
-            yield self.read(z)
+            state = self.transition(state, step_noise)
+            yield self.read(state)
 
     def forecast(
         self,
@@ -217,6 +259,7 @@ class MacroModel(nn.Module):
         horizon: int | None = None,
         members: int = 64,
         seed: int = 0,
+        limits: bool = True,
         progress: bool = True,
     ) -> Forecast:
         """Forecasts the observables from microstates at t = 0: Algorithm 2.
@@ -224,11 +267,14 @@ class MacroModel(nn.Module):
         Arguments:
             x0: One initial microstate, or several stacked, (G, *shape). Particles may be more or
                 fewer than the model was trained on.
-            y0: The observed macrostates at t = 0 in physical units, (G, m). A model without an
-                encoder starts from them; any other reads y_0 from E(x_0).
+            y0: The observed macrostates at t = 0 in physical units, (G, m). R(E(x_0)) stands in
+                for them; only a model without an encoder cannot do without.
             horizon: Number H of frames ahead; by default as many as a training trajectory has.
             members: Trajectories for each microstate; a deterministic model gives one.
             seed: Governs the ensemble.
+            limits: Whether rollouts are held inside the envelope of the training states, start at
+                `y0` and respect the limits of the observables. Without, the numbers are those of
+                the paper's algorithm.
             progress: Whether to show a bar.
 
         Example:
@@ -241,25 +287,38 @@ class MacroModel(nn.Module):
             )
         states = self._stack(np.asarray(x0))
         start = self._check_start(y0, len(states))
+        if start is not None and not limits and not self.needs_macrostates:
+            start = None
         members = members if self.stochastic else 1
         per_chunk = max(1, min(ENCODED, ROWS // members))
         chunks = range(0, len(states), per_chunk)
         observables = self.description.observables
         samples = np.empty((len(states), members, horizon + 1, len(observables)))
+        inside = np.ones(samples.shape[:3], dtype=np.bool_)
         with bar("forecasting", len(chunks), visible=progress) as advance:
             for first in chunks:
                 chunk = slice(first, first + per_chunk)
-                z = self._encode_arrays(states[chunk], start[chunk])
-                noise = self._draw_noise(z, (horizon, members), seed=seed, first=first)
-                samples[chunk] = self._roll_out(z, noise)
+                known = None if start is None else start[chunk]
+                state = self._start_arrays(states[chunk], known)
+                noise = self._draw_noise(state, (horizon, members), seed=seed, first=first)
+                samples[chunk], inside[chunk] = self._roll_out(state, noise, hold=limits)
                 advance("")
-        return Forecast(
+        if limits:
+            if start is not None:
+                samples[:, :, 0] = start[:, None]
+            samples = respect_limits(samples, self.description, samples[:, :, 0])
+        found = Forecast(
             samples=samples,
             times=self.description.interval * np.arange(horizon + 1, dtype=np.float64),
             symbols=tuple(observable.symbol for observable in observables),
             units=tuple(observable.unit for observable in observables),
             time_unit=self.description.time_unit,
+            inside=inside,
+            observed=start is not None,
         )
+        for line in found.warnings:
+            warnings.warn(line, ForecastWarning, stacklevel=2)
+        return found
 
     def save(self, path: str | Path) -> None:
         """Saves weights, architecture, description and statistics to one safetensors file."""
@@ -283,38 +342,69 @@ class MacroModel(nn.Module):
             raise InputError("`x0` is empty; give one microstate at least")
         return states
 
-    def _check_start(self, y0: ArrayLike | None, count: int) -> NDArray[np.float64]:
+    def _check_start(self, y0: ArrayLike | None, count: int) -> NDArray[np.float64] | None:
+        """Macrostates at t = 0, (G, m); None where they are not given and not needed."""
+        if y0 is None and not self.needs_macrostates:
+            return None
         shape = (count, len(self.description.observables))
-        if not self.needs_macrostates:
-            return np.zeros(shape)  # nobody looks at them
         start = np.asarray(() if y0 is None else y0, dtype=np.float64)
+        if start.shape == shape[1:] and count == 1:
+            start = start[None]
         if start.shape != shape or not np.isfinite(start).all():
+            why = "the model starts from" if self.needs_macrostates else "they must be"
             raise InputError(
-                f"`y0` has shape {start.shape}; the model starts from the macrostates at t = 0, "
-                f"finite numbers of shape {shape} for these microstates"
+                f"`y0` has shape {start.shape}; {why} the macrostates at t = 0, finite numbers of "
+                f"shape {shape} for these microstates"
             )
         return start
 
     @torch.inference_mode()
-    def _encode_arrays(self, states: NDArray[Any], start: NDArray[Any]) -> Tensor:
+    def _start_arrays(self, states: NDArray[Any], start: NDArray[Any] | None) -> Tensor:
         # Copies, because torch takes no array that is read-only or runs backwards.
-        both = (torch.from_numpy(array.copy()).to(self.y_mean.device) for array in (states, start))
-        return self.encode(*both)
+        device = self.y_mean.device
+        microstates = torch.from_numpy(states.copy()).to(device)
+        known = None if start is None else torch.from_numpy(start.copy()).to(device)
+        return self.start(microstates, known)
 
-    def _draw_noise(self, z: Tensor, sizes: tuple[int, int], *, seed: int, first: int) -> Tensor:
+    def _draw_noise(
+        self, state: Tensor, sizes: tuple[int, int], *, seed: int, first: int
+    ) -> Tensor:
         """Base noise (H, G, N, noise_dim) of horizon H and N members, from a stream per state."""
         shape = (*sizes, self.transition.noise_dim)
-        streams = (torch_generator(seed, "forecast", first + g) for g in range(len(z)))
+        streams = (torch_generator(seed, "forecast", first + g) for g in range(len(state)))
         drawn = [torch.randn(shape, generator=stream) for stream in streams]
-        return torch.stack(drawn, dim=1).to(z.device, z.dtype)
+        return torch.stack(drawn, dim=1).to(state.device, state.dtype)
 
     @torch.inference_mode()
-    def _roll_out(self, z: Tensor, noise: Tensor) -> NDArray[np.float64]:
-        """Macrostates (G, N, H + 1, m) from latent states (G, d), noise (H, G, N, noise_dim)."""
+    def _roll_out(
+        self, state: Tensor, noise: Tensor, *, hold: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Macrostates (G, N, H + 1, m), and which were inside the envelope, (G, N, H + 1).
+
+        Arguments:
+            state: Initial states, (G, D).
+            noise: Base noise, (H, G, N, noise_dim).
+            hold: Whether to hold rollouts inside the envelope.
+        """
         groups, members = noise.shape[1:3]
-        rows = z.repeat_interleave(members, dim=0)
-        y = torch.stack(list(self.rollout(rows, noise.flatten(1, 2))), dim=1)
-        return y.unflatten(0, (groups, members)).cpu().numpy()
+        rows, steps = state.repeat_interleave(members, dim=0), noise.flatten(1, 2)
+        if not hold or self.envelope is None:
+            y = torch.stack(list(self.rollout(rows, steps)), dim=1)
+            free = torch.ones(y.shape[:2], dtype=torch.bool)
+            return _group(y, groups), _group(free, groups)
+        # An initial state outside is said to be, and not moved: the user has chosen it.
+        macrostates, inside = [self.read(rows)], [self.envelope.distance(rows) <= 1]
+        for step in steps:
+            rows, free = self.envelope.hold(self.transition(rows, step))
+            macrostates.append(self.read(rows))
+            inside.append(free)
+        y, free = torch.stack(macrostates, dim=1), torch.stack(inside, dim=1)
+        return _group(y, groups), _group(free, groups)
+
+
+def _group(values: Tensor, groups: int) -> NDArray[Any]:
+    """Rows of all members (G N, ...) to (G, N, ...)."""
+    return values.unflatten(0, (groups, -1)).cpu().numpy()
 
 
 def load_model(
@@ -361,5 +451,10 @@ def _rebuild(
         mean_trajectory=None if path is None else path.numpy(),
     )
     model = MacroModel(description, statistics=statistics, modules=modules)
+    kept = {
+        k.removeprefix("envelope."): v for k, v in tensors.items() if k.startswith("envelope.")
+    }
+    if kept:
+        model.envelope = Envelope(**kept)
     model.load_state_dict(tensors)
     return model

@@ -7,7 +7,7 @@ transition is deterministic). Each specification builds its transition.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
 from pydantic import Field, PositiveInt
@@ -27,6 +27,7 @@ __all__ = [
     "DeterministicTransition",
     "FlowTransition",
     "FlowTransitionSpec",
+    "JointFlowSpec",
     "LinearTransitionSpec",
     "MLPTransitionSpec",
     "Noise",
@@ -202,8 +203,14 @@ class CalibratedFlowTransition(Transition):
 
 
 class TransitionSpec(Frozen, ABC):
-    """A transition as plain data, with the name by which recipes and checkpoints find it."""
+    """A transition as plain data, with the name by which recipes and checkpoints find it.
 
+    Attributes:
+        carries_macrostate: Whether its state is (z, y), latent state and standardised macrostate,
+            instead of z alone.
+    """
+
+    carries_macrostate: ClassVar[bool] = False
     name: str
 
     @abstractmethod
@@ -277,6 +284,23 @@ class FlowTransitionSpec(TransitionSpec):
         )
 
 
+class JointFlowSpec(TransitionSpec):
+    """The law of latent state and macrostate together, p(z', y' | z, y), by its increments.
+
+    Much of a macrostate may not be a function of z, such as the size of clusters that jump from
+    frame to frame, and y_0 is known exactly. A state that holds y starts right, keeps the
+    correlation of y in time and has the spread of y.
+    """
+
+    carries_macrostate: ClassVar[bool] = True
+    name: Literal["joint-flow"]
+    flow: FlowTransitionSpec
+
+    def build(self, latent_dim: int) -> Transition:
+        """Builds the transition; `latent_dim` is the size of z and y together."""
+        return CalibratedFlowTransition(self.flow.build(latent_dim))
+
+
 class CalibratedFlowSpec(TransitionSpec):
     """A flow of standardised increments; of the methods, `tampl+` alone calibrates it."""
 
@@ -293,6 +317,7 @@ TRANSITIONS: dict[str, type[TransitionSpec]] = {
     "mlp": MLPTransitionSpec,
     "flow": FlowTransitionSpec,
     "calibrated-flow": CalibratedFlowSpec,
+    "joint-flow": JointFlowSpec,
 }
 """Every specification of a transition by its name."""
 

@@ -44,8 +44,8 @@ _TOLERANCE = 1e-9
 _OBSERVED = 1024
 
 _OBSERVABLES = (
-    Observable(name="largest clusters", symbol="S"),
-    Observable(name="number of clusters", symbol="K"),
+    Observable(name="largest clusters", symbol="S", lower=0, upper=1),
+    Observable(name="number of clusters", symbol="K", lower=0, upper=1),
 )
 
 Recorder = Callable[[int, NDArray[np.floating[Any]]], None]

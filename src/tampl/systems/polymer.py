@@ -127,7 +127,11 @@ class Polymer(DeviceSystem):
             system="polymer",
             parameters=self.model_dump(mode="json"),
             microstate=self._kind,
-            observables=(Observable(name="extension", symbol="X", unit="rods"),),
+            observables=(
+                Observable(
+                    name="extension", symbol="X", unit="rods", lower=0, upper=self.beads - 1
+                ),
+            ),
             interval=self.interval,
             frames=self.frames,
         )

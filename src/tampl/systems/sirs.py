@@ -13,13 +13,13 @@ References:
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from ..description import Description, Observable
+from ..description import Description, Observable, Total
 from ..errors import InputError
 from ..microstates import Lattice
 from ..system import Closure, InitialState, Simulated, System, check_words
@@ -31,9 +31,9 @@ __all__ = ["SIRS"]
 Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 _OBSERVABLES = (
-    Observable(name="susceptible", symbol="S"),
-    Observable(name="infected", symbol="I"),
-    Observable(name="recovered", symbol="R"),
+    Observable(name="susceptible", symbol="S", lower=0, upper=1),
+    Observable(name="infected", symbol="I", lower=0, upper=1),
+    Observable(name="recovered", symbol="R", lower=0, upper=1),
 )
 _TOLERANCE = 1e-9
 
@@ -58,6 +58,8 @@ class SIRS(System):
         >>> system.observe(state.microstate)
         array([0.95, 0.05, 0.  ])
     """
+
+    state_names: ClassVar[tuple[str, ...]] = ("susceptible", "infected", "recovered")
 
     size: int = Field(default=100, ge=3)
     beta: Rate = 8.0
@@ -86,6 +88,7 @@ class SIRS(System):
             observables=_OBSERVABLES,
             interval=self.interval,
             frames=self.frames,
+            totals=(Total(symbols=("S", "I", "R"), value=1.0),),
         )
 
     @property

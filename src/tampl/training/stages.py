@@ -91,10 +91,15 @@ class Stage:
 
 @dataclass(frozen=True)
 class Latents:
-    """Latent states at both ends of pairs, each (n, d)."""
+    """Latent states at both ends of pairs, each (n, d), and standardised macrostates (n, m).
+
+    A closing step gets the macrostates too.
+    """
 
     z: Tensor
     z_next: Tensor
+    y: Tensor | None = None
+    y_next: Tensor | None = None
 
     @property
     def both(self) -> Tensor:

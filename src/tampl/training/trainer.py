@@ -14,7 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import accumulate, takewhile
 from typing import Any
@@ -24,6 +24,7 @@ from torch import Tensor
 
 from ..errors import InputError
 from ..models import Modules, Transition
+from ..models.checkpoint import refuse_unlike
 from ..seeding import torch_generator
 from .frames import Frames, Selection, Views, refuse_long_windows, select, spans, steps_per_pass
 from .latents import FrameEncoder, LatentScale, latent_scale
@@ -132,7 +133,9 @@ class Trainer:
             if settled and "encoder" in stage.moves:
                 self._cached = None
         if turn.finish is not None:
-            turn.finish(self.modules, self._latents(self.frames.pairs))
+            pairs = self.frames.pairs
+            y, y_next = self.frames.y(pairs), self.frames.y(pairs + 1)
+            turn.finish(self.modules, replace(self._latents(pairs), y=y, y_next=y_next))
 
     def first_batch(self, stage: Stage) -> Batch:
         """The first batch that a stage would see now."""
@@ -231,7 +234,9 @@ class Trainer:
         return latent_scale(self._fitted_transition(), latents, generator)
 
     def _fitted_transition(self) -> Transition | None:
-        """The transition, once a stage or a closing step has touched it."""
+        """The transition of latent states, once a stage or a closing step has touched it."""
+        if self.modules.spec.transition.carries_macrostate:
+            return None  # its loss is of another state, and the representation is finished
         stages = [stage for stages in self.schedule[: self.epoch] for stage in stages]
         moved = any("transition" in stage.moves for stage in stages)
         closed = any(end <= self.epoch and turn.finish for end, turn in self._closing.items())
@@ -256,12 +261,22 @@ class Trainer:
         return state
 
     def load(self, epoch: int, tensors: Mapping[str, Tensor]) -> None:
-        """Takes up the state after `epoch` epochs that `tensors` gave."""
+        """Takes up the state after `epoch` epochs that `tensors` gave; refuses any other."""
+        if type(epoch) is not int or not 0 <= epoch <= len(self.schedule):
+            raise InputError(
+                f"`epoch` is {epoch!r} in the checkpoint; it must be from 0 to {len(self.schedule)}"
+            )
+        stages = {name: f"stages/{name}/" for name in self.steppers}
+        prefixes = ("modules/", *stages.values())
+        if unknown := sorted(name for name in tensors if not name.startswith(prefixes)):
+            raise InputError(f"the checkpoint has an unknown tensor `{unknown[0]}`")
+        modules = _under("modules/", tensors)
+        refuse_unlike(modules, self.modules.state_dict(), "the checkpoint")
+        for name, stepper in self.steppers.items():
+            stepper.load(_under(stages[name], tensors))
+        self.modules.load_state_dict(modules)
         self.epoch = epoch
         self._cached = None
-        self.modules.load_state_dict(_under("modules/", tensors))
-        for name, stepper in self.steppers.items():
-            stepper.load(_under(f"stages/{name}/", tensors))
 
 
 def _refuse_bad_stages(turns: Sequence[Turn], modules: Modules) -> None:

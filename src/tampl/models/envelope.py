@@ -1,0 +1,96 @@
+r"""How far a latent state lies from those of the training set, and rollouts that stay near them.
+
+The training set is covered by K landmarks: latent states of its frames, chosen one after another
+as the state that is farthest from all landmarks before it, so that rare states count as much as
+common ones. Distances are taken in the principal axes of the training states, each in units of its
+standard deviation (of a tenth of the largest at least, since the smallest axes are noise). With
+rho the distance within which the landmarks cover all training states, a state is *inside* the
+envelope if its nearest landmark is within
+
+    r = max(2 rho, 1).
+
+Latent states of a system fill a thin curved set, which a box or an ellipsoid around all of them
+would not follow; balls around landmarks do. The factor leaves room for states between and beside
+the training states, and a rollout that runs away leaves the envelope after a few steps. A state
+outside is held on the sphere of radius r around its nearest landmark; a state inside stays as it
+is to the bit.
+"""
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Envelope"]
+
+LANDMARKS = 512
+SAMPLED = 8192
+"""Training states, evenly over the data, that landmarks are chosen from."""
+
+_SMALLEST = 0.1
+_SLACK = 2.0
+
+
+class Envelope(nn.Module):
+    """The region near the training states.
+
+    Attributes:
+        centre: Mean of the training states, (D,).
+        axes: Takes centred states to principal axes in units of their spread, (D, D).
+        landmarks: Landmarks in these units, (K, D).
+        radius: Radius r of the balls around them.
+    """
+
+    centre: Tensor
+    axes: Tensor
+    landmarks: Tensor
+    radius: Tensor
+
+    def __init__(self, centre: Tensor, axes: Tensor, landmarks: Tensor, radius: Tensor) -> None:
+        super().__init__()
+        for name, value in (
+            *(("centre", centre), ("axes", axes)),
+            *(("landmarks", landmarks), ("radius", radius)),
+        ):
+            self.register_buffer(name, value.contiguous())
+
+    @classmethod
+    @torch.no_grad()
+    def fit(cls, states: Tensor) -> "Envelope":
+        """Covers training states (n, D)."""
+        states = states[:: -(-len(states) // SAMPLED)].double()
+        centre = states.mean(dim=0)
+        centred = states - centre
+        variance, vectors = torch.linalg.eigh(centred.T @ centred / len(centred))
+        spread = variance.clamp_min(0).sqrt()
+        axes = vectors / spread.clamp_min(_SMALLEST * spread.max()).clamp_min(1e-12)
+        places = centred @ axes
+        chosen = [int(places.square().sum(dim=1).argmin())]
+        nearest = (places - places[chosen[0]]).norm(dim=1)
+        while len(chosen) < min(LANDMARKS, len(places)) and nearest.max() > 0:
+            chosen.append(int(nearest.argmax()))
+            nearest = torch.minimum(nearest, (places - places[chosen[-1]]).norm(dim=1))
+        radius = (_SLACK * nearest.max()).clamp_min(1.0)
+        return cls(*(value.float() for value in (centre, axes, places[chosen], radius)))
+
+    def distance(self, states: Tensor) -> Tensor:
+        """Distance to the nearest landmark over the radius, (B,): at most one inside."""
+        return self._nearest(states)[0]
+
+    def hold(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """States (B, D) inside the envelope, and which of them were inside before, (B,)."""
+        distance, landmark, place = self._nearest(states)
+        inside = distance <= 1
+        if bool(inside.all()):
+            return states, inside
+        # What is not finite has no direction: it is held at the landmark itself.
+        step = torch.nan_to_num((place - landmark) / distance.clamp_min(1).unsqueeze(-1), 0, 0, 0)
+        moved = torch.linalg.solve(self.axes.T.to(states.dtype), (landmark + step).T).T
+        held = moved + self.centre.to(states.dtype)
+        return torch.where(inside.unsqueeze(-1), states, held), inside
+
+    def _nearest(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Relative distance, nearest landmark, and the states in the envelope's units."""
+        place = (states - self.centre.to(states.dtype)) @ self.axes.to(states.dtype)
+        apart = torch.cdist(place, self.landmarks.to(states.dtype))
+        distance, nearest = apart.min(dim=1)
+        distance = torch.nan_to_num(distance / self.radius, float("inf"), float("inf"))
+        return distance, self.landmarks.to(states.dtype)[nearest], place
