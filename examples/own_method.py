@@ -1,4 +1,4 @@
-r"""A method of your own on the one trainer: one class and one entry in a dictionary.
+r"""A method of your own on the one trainer: one class, registered by one call.
 
 *Detached* joint training lies between JLD and TAMPL. All modules move at once, as in JLD, but the
 target E(x_{t+1}) counts as a constant, as in TAMPL,
@@ -15,9 +15,9 @@ scores it beside TAMPL and JLD, with resume, table and page as for any other.
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import ClassVar
 
 import torch
 from pydantic import PositiveFloat
@@ -27,8 +27,9 @@ from tampl.data import write_miniature
 from tampl.description import Description
 from tampl.lab.comparisons import compare
 from tampl.lab.recipes import Recipe, read_recipe
-from tampl.methods import Method, check_method
+from tampl.methods import Method, check_method, register_method
 from tampl.models import ModelSpec, Modules
+from tampl.systems import SIRS
 from tampl.training import Batch, Losses, Stage, TrainingSpec, Turn
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "sirs-mini.toml"
@@ -38,10 +39,14 @@ class Detached(Method):
     """Joint training towards a detached next encoding.
 
     Attributes:
+        title: Its name in tables and figures.
+        color: Its colour in figures.
         lambda_cur: Weight of the current macrostate's loss.
         lambda_tr: Weight of the transition loss.
     """
 
+    title: ClassVar[str] = "Detached"
+    color: ClassVar[str | None] = "#117733"
     lambda_cur: PositiveFloat = 1.0
     lambda_tr: PositiveFloat = 0.1
 
@@ -76,16 +81,11 @@ def _draw(modules: Modules, count: int, generator: torch.Generator) -> Mapping[s
     return modules.transition.draw(count, generator)
 
 
-def with_own_method(recipe: Recipe) -> Recipe:
-    """The recipe with one more method; in the library it would be a line of `METHODS`."""
-    return replace(recipe, methods={**recipe.methods, "detached": Detached()})
-
-
 def check(recipe: Recipe) -> None:
     """Holds the method against the contract, on a few small trajectories."""
-    system = type(recipe.system)(size=8, frames=6, clusters=(1, 2))
     with TemporaryDirectory() as folder:
-        check_method(Detached(), recipe.model, write_miniature(system, Path(folder) / "store"))
+        store = write_miniature(SIRS(size=8, frames=6, clusters=(1, 2)), Path(folder) / "store")
+        check_method(Detached(), recipe.model, store.dataset("train"))
 
 
 def main() -> None:
@@ -93,7 +93,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/own-method"))
     parser.add_argument("--recipe", type=Path, default=RECIPE)
     arguments = parser.parse_args()
-    recipe = with_own_method(read_recipe(arguments.recipe))
+    # Before the recipe is read, so that the recipe may have a section [methods.detached].
+    register_method("detached", Detached())
+    recipe = read_recipe(arguments.recipe)
     check(recipe)
     print(compare(recipe, arguments.out, methods=["tampl", "jld", "detached"]).table)
 

@@ -17,8 +17,8 @@ from workbench import SPEC, Workbench
 
 torch.set_num_threads(1)
 
-# The refit of TAMPL+ has thousands of steps of its own, whatever the epochs; tests need a few.
-METHODS["tampl+"] = TamplPlus(refit=Refit(steps=20, batch_size=16, hidden=(16, 16)))
+# The refit of TAMPL+ has hundreds of steps in an epoch; tests need a few.
+METHODS["tampl+"] = TamplPlus(refit=Refit(steps=10, batch_size=16, hidden=(16, 16)))
 
 # The same examples each time, so that a failure is one of the change at hand; new ones are looked
 # for by HYPOTHESIS_PROFILE=default.

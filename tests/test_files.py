@@ -1,5 +1,6 @@
 """A file is there whole or not at all; a folder has one writer."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import sys
 import pytest
 
 from tampl.errors import InputError
-from tampl.files import claimed, is_temporary, remove_unfinished, replacing
+from tampl.files import claimed, is_temporary, read_json, remove_unfinished, replacing
 
 CLAIM = """
 import sys
@@ -59,13 +60,53 @@ def test_the_content_reaches_the_disk_before_the_name(tmp_path, monkeypatch):
 
 
 def test_sweeping_removes_what_dead_runs_left_and_nothing_else(tmp_path):
-    left = [tmp_path / ".a.json.123.tmp", tmp_path / ".b.h5.9.tmp"]
-    kept = [tmp_path / name for name in ("a.json", "b.tmp", ".hidden", ".a.json", ".tmp")]
+    ours = f".tampl-{'0' * 32}.tmp"
+    left = [tmp_path / name for name in (ours, ".run.json.123.tmp", ".train-00001.h5.9.tmp")]
+    names = ("a.json", "b.tmp", ".hidden", ".tmp", ".x.tmp", ".thesis.tex.1.tmp", ".tampl-1.tmp")
+    kept = [tmp_path / name for name in names]
     for path in [*left, *kept]:
         path.write_text("")
     assert all(map(is_temporary, left)) and not any(map(is_temporary, kept))
     remove_unfinished(tmp_path)
     assert set(tmp_path.iterdir()) == set(kept)
+
+
+def test_a_temporary_name_is_new_each_time_and_follows_no_link(tmp_path, monkeypatch):
+    path, victim = tmp_path / "a", tmp_path / "victim"
+    victim.write_text("mine")
+    names = set()
+    for _ in range(3):
+        with replacing(path) as temporary:
+            names.add(temporary.name)
+            temporary.write_text("new")
+    assert len(names) == 3 and not any(str(os.getpid()) in name for name in names)
+    monkeypatch.setattr("secrets.token_hex", lambda size: "0" * 2 * size)
+    (tmp_path / f".tampl-{'0' * 32}.tmp").symlink_to(victim)
+    with pytest.raises(FileExistsError), replacing(path) as temporary:
+        temporary.write_text("followed")
+    assert victim.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, "[" * 500 + "]" * 500, '{"a":' * 200 + "1" + "}" * 200, "9" * 5000, "", "{"],
+    ids=["unclosed", "lists", "tables", "digits", "empty", "open"],
+)
+def test_json_that_is_no_json_of_ours_is_refused(tmp_path, text):
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"a\.json is damaged .*; do this") as caught:
+        read_json(path, "do this")
+    assert "\n" not in str(caught.value)
+
+
+def test_json_is_read_from_regular_files_only(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(InputError, match="is no regular file; do this"):
+            read_json(path, "do this")
+    with pytest.raises(InputError, match="does not exist; do this"):
+        read_json(tmp_path / "nowhere", "do this")
 
 
 def test_a_folder_has_one_claim_at_a_time(tmp_path):
@@ -96,10 +137,31 @@ def test_a_claim_holds_against_other_processes_and_ends_with_them(tmp_path):
         pass
 
 
-def test_where_folders_cannot_be_locked_the_claim_is_given(tmp_path, monkeypatch):
+def test_a_claim_leaves_nothing_behind_and_a_stale_lock_holds_nobody_up(tmp_path):
+    with claimed(tmp_path):
+        (lock,) = tmp_path.iterdir()
+        assert is_temporary(lock)
+        remove_unfinished(tmp_path)
+        assert lock.exists()
+    assert list(tmp_path.iterdir()) == []
+    lock.write_text("")
+    with claimed(tmp_path):
+        pass
+
+
+def test_where_files_cannot_be_locked_the_claim_is_given(tmp_path, monkeypatch):
     def refuse(descriptor, operation):
-        raise OSError("no locks available")
+        raise OSError(errno.ENOLCK, "no locks available")
 
     monkeypatch.setattr("fcntl.flock", refuse)
     with claimed(tmp_path), claimed(tmp_path):
         pass
+
+
+def test_a_claim_needs_room_for_its_lock(tmp_path, monkeypatch):
+    def refuse(descriptor, operation):
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(OSError, match="no space left"), claimed(tmp_path):
+        pytest.fail("claimed")

@@ -5,6 +5,8 @@ of another system without notice. It also says what is known of the observables 
 limits, which of them are conserved, and which add up to a constant. Forecasts respect that.
 """
 
+import json
+from itertools import zip_longest
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +17,16 @@ from .errors import InputError
 from .frozen import Frozen
 from .microstates import AnyMicrostate
 
-__all__ = ["Description", "Observable", "Total", "without_knowledge"]
+__all__ = [
+    "Description",
+    "Observable",
+    "Total",
+    "first_difference",
+    "refuse_other_system",
+    "without_knowledge",
+]
+
+_ABSENT = object()
 
 
 class Observable(Frozen):
@@ -108,3 +119,52 @@ def without_knowledge(tree: dict[str, Any]) -> dict[str, Any]:
         for observable in tree["observables"]
     ]
     return {k: v for k, v in tree.items() if k != "totals"} | {"observables": observables}
+
+
+def refuse_other_system(ours: Description, data: Description, *, whose: str) -> None:
+    """Refuses data of another system than ours; trajectories may have other lengths.
+
+    Arguments:
+        ours: What a model or a recipe speaks of.
+        data: What a store or a data set holds.
+        whose: What the message calls ours, e.g. "the model".
+    """
+    for key in ("system", "microstate", "observables", "interval", "parameters"):
+        here, there = (
+            without_knowledge(record.model_dump(mode="json"))[key] for record in (ours, data)
+        )
+        if key == "parameters":
+            here, there = ({**parameters, "frames": None} for parameters in (here, there))
+        difference = first_difference({key: here}, {key: there})
+        if difference is not None:
+            where, mine, theirs = difference
+            raise InputError(
+                f"{whose} and the data are of different systems: `{where}` is {mine} in {whose}, "
+                f"{theirs} in the data; give data of the same system"
+            )
+
+
+def first_difference(here: Any, there: Any, key: str = "") -> tuple[str, str, str] | None:  # noqa: ANN401
+    """Finds the first key at which two JSON trees differ.
+
+    Returns:
+        The dotted key and both values as JSON ("absent" where there is none), or None.
+
+    Example:
+        >>> first_difference({"a": {"b": 1}, "c": 2}, {"a": {"b": 3}, "c": 4})
+        ('a.b', '1', '3')
+    """
+    if isinstance(here, dict) and isinstance(there, dict):
+        branches = [(k, here.get(k, _ABSENT), there.get(k, _ABSENT)) for k in {**here, **there}]
+    elif isinstance(here, list) and isinstance(there, list):
+        pairs = enumerate(zip_longest(here, there, fillvalue=_ABSENT))
+        branches = [(str(i), a, b) for i, (a, b) in pairs]
+    else:
+        a, b = _show(here), _show(there)
+        return None if a == b else (key, a, b)
+    differences = (first_difference(a, b, f"{key}.{k}".lstrip(".")) for k, a, b in branches)
+    return next((difference for difference in differences if difference), None)
+
+
+def _show(value: Any) -> str:  # noqa: ANN401
+    return "absent" if value is _ABSENT else json.dumps(value)

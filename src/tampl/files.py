@@ -1,23 +1,34 @@
 """Files that appear only when they are complete, folders with one writer at a time, and JSON.
 
-A file is written under a temporary name in its own folder, flushed to the disk and renamed. What a
-killed process leaves behind has a temporary name, and `remove_unfinished` removes it.
+A file is written under a temporary name in its own folder, flushed to the disk and renamed. A
+temporary name is random, begins with `.tampl-` and belongs to a file that did not exist before, so
+that no link is followed. What a killed process leaves behind has such a name, and
+`remove_unfinished` removes it.
+
+A folder is claimed by a lock on the file `.tampl.lock` in it. The lock belongs to the process and
+ends with it; a lock file that a killed process leaves behind holds nobody up.
 """
 
-import fcntl
+import errno
 import json
 import math
 import os
+import re
+import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from .errors import InputError
 
 __all__ = [
     "claimed",
+    "flush",
     "is_temporary",
+    "parse_json",
     "read_json",
     "remove_unfinished",
     "replacing",
@@ -27,15 +38,38 @@ __all__ = [
 ]
 
 
+LOCK = ".tampl.lock"
+
+# The second pattern is that of versions before 0.2, by the names of the files that they wrote.
+_TEMPORARY = re.compile(
+    r"\.tampl-[0-9a-f]{32}\.tmp"
+    r"|\.((manifest|run|provenance|history|evaluation|plan)\.json|recipe\.toml|cases\.npz"
+    r"|(state|best|last)\.safetensors|[A-Za-z0-9_-]+-\d{5}\.h5)\.\d+\.tmp"
+)
+
+# Network file systems without locks answer so. Two writers then do the same work twice, and still
+# every file is complete, because each has its own temporary names.
+_NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
+
+_DEEPEST = 100
+"""Levels of JSON; ours has fewer than ten."""
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yields a temporary path to write to; renames it to `path` if the block ends well."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Yields a temporary file to write to; renames it to `path` if the block ends well.
+
+    A block that leaves the file empty is an error.
+    """
+    temporary = path.with_name(f".tampl-{secrets.token_hex(16)}.tmp")
+    os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     try:
         yield temporary
-        _flush(temporary)
+        if not temporary.stat().st_size:
+            raise FileNotFoundError(errno.ENOENT, "nothing was written to it", str(path))
+        flush(temporary)
         os.replace(temporary, path)
-        _flush(path.parent)
+        _flush_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -43,41 +77,52 @@ def replacing(path: Path) -> Iterator[Path]:
 @contextmanager
 def claimed(folder: Path) -> Iterator[None]:
     """Holds `folder` against other processes that claim it; the claim ends with the process."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    # A lock without the help of the system would outlive a killed process.
+    lock = FileLock(folder / LOCK, timeout=0, thread_local=False, fallback_to_soft=False)
     try:
-        _lock(descriptor, folder)
+        lock.acquire()
+    except Timeout as error:
+        raise InputError(
+            f"another run is writing to {folder}: wait for it to end or choose another folder"
+        ) from error
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    try:
         yield
     finally:
-        os.close(descriptor)
+        if lock.is_locked:
+            # Removed while it is held: who has opened it meanwhile finds that it has no name.
+            with suppress(OSError):
+                (folder / LOCK).unlink()
+            lock.release()
 
 
 def is_temporary(path: Path) -> bool:
-    """Whether `path` is named as an unfinished file of `replacing`."""
-    return path.name.startswith(".") and path.suffix == ".tmp"
+    """Whether `path` is named as an unfinished file of `replacing`, or as a lock of `claimed`."""
+    return path.name == LOCK or _TEMPORARY.fullmatch(path.name) is not None
 
 
 def remove_unfinished(folder: Path) -> None:
     """Removes the unfinished files of dead processes; the caller has claimed the folder."""
     for path in folder.iterdir():
-        if is_temporary(path):
+        if _TEMPORARY.fullmatch(path.name) and not path.is_dir():
             path.unlink(missing_ok=True)
 
 
-def _lock(descriptor: int, folder: Path) -> None:
+def flush(path: Path) -> None:
+    """Waits until the content of a file is on the disk; raises what went wrong on the way."""
+    descriptor = os.open(path, os.O_RDWR)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise InputError(
-            f"another run is writing to {folder}: wait for it to end or choose another folder"
-        ) from error
-    except OSError:
-        # Some network file systems lock no folders. Two writers then do the same work twice, and
-        # still every file is complete, because each has its own temporary names.
-        pass
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+def _flush_folder(folder: Path) -> None:
+    if os.name == "nt":  # Windows opens no folders, and renames durably
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -97,12 +142,35 @@ def read_json(path: Path, remedy: str) -> Any:  # noqa: ANN401
         path: The file.
         remedy: What to do about it then.
     """
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise InputError(f"{path} is no regular file; {remedy}")
     try:
-        return json.loads(path.read_bytes())
+        return parse_json(path.read_bytes())
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist; {remedy}") from error
     except ValueError as error:
         raise InputError(f"{path} is damaged ({error}); {remedy}") from error
+
+
+def parse_json(text: str | bytes) -> Any:  # noqa: ANN401
+    """The content of JSON, or ValueError for what is no JSON or nested more than 100 deep."""
+    deep = f"nested more than {_DEEPEST} deep"
+    try:
+        content = json.loads(text)
+    except RecursionError:
+        raise ValueError(deep) from None
+    level = [content]
+    for _ in range(_DEEPEST):
+        level = [part for whole in level for part in _parts(whole)]
+        if not level:
+            return content
+    raise ValueError(deep)
+
+
+def _parts(value: object) -> list[Any]:
+    """The tables and lists directly within a value."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [part for part in inner if isinstance(part, dict | list)]
 
 
 def strict_json(value: object, *, indent: int | None = None) -> str:

@@ -23,7 +23,7 @@ _QUANTILES = (0.05, 0.5, 0.95)
 _BAND = (0.1, 0.9)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Forecast:
     """An ensemble of macroscopic trajectories for each initial microstate.
 
@@ -34,7 +34,8 @@ class Forecast:
         units: Their units.
         time_unit: Unit of the times.
         inside: Which members were inside the envelope of the training data at each time, before
-            they were held there, (G, N, H + 1); at t = 0 whether the initial state is.
+            they were held there, (G, N, H + 1); at t = 0 whether the initial state is. None
+            where there was no envelope.
         observed: Whether the forecast starts from observed macrostates; else R(E(x_0)) stands in.
     """
 
@@ -47,9 +48,12 @@ class Forecast:
     observed: bool = False
 
     @property
-    def held(self) -> float:
-        """The fraction of members and times after t = 0 that were held inside the envelope."""
-        return 0.0 if self.inside is None else float(1 - self.inside[:, :, 1:].mean())
+    def held(self) -> float | None:
+        """The fraction of members and times after t = 0 that were held inside the envelope.
+
+        None where nothing was held because there was no envelope.
+        """
+        return None if self.inside is None else float(1 - self.inside[:, :, 1:].mean())
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -142,7 +146,7 @@ class Forecast:
                 units=np.array(self.units),
                 time_unit=np.array(self.time_unit),
                 observed=np.array(self.observed),
-                **({} if self.inside is None else {"inside": self.inside}),
+                inside=np.zeros(0, np.bool_) if self.inside is None else self.inside,
             )
 
     @classmethod
@@ -155,7 +159,7 @@ class Forecast:
                 symbols=tuple(file["symbols"].tolist()),
                 units=tuple(file["units"].tolist()),
                 time_unit=str(file["time_unit"]) if "time_unit" in file else "",
-                inside=file["inside"] if "inside" in file else None,
+                inside=file["inside"] if "inside" in file and file["inside"].size else None,
                 observed=bool(file["observed"]) if "observed" in file else False,
             )
 

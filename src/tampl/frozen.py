@@ -18,6 +18,9 @@ class Frozen(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
+    def __str__(self) -> str:
+        return repr(self)
+
     if not TYPE_CHECKING:  # a type checker is to see the arguments that the fields give
 
         def __init__(self, /, **data: Any) -> None:  # noqa: ANN401
@@ -59,6 +62,8 @@ def _first_line(error: ValidationError) -> str:
     first = error.errors()[0]
     keys, message = [str(key) for key in first["loc"]], first["msg"]
     where = ".".join(keys)
+    if not keys and first["type"] != "value_error":
+        return f"{first['input']!r} is not what is needed here: {message}"
     if first["type"] == "extra_forbidden":
         return f"unknown key `{where}`"
     if first["type"] == "missing":

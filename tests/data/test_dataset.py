@@ -26,10 +26,11 @@ def dataset(x, y=Y, **options):
         ),
         (RNG.random((6, 5, 8, 8)) > 0.5, Lattice(height=8, width=8, states=2)),
         (RNG.integers(0, 256, (6, 5, 8, 10)).astype(np.uint8), Image(height=8, width=10)),
+        (255 * RNG.integers(0, 2, (6, 5, 8, 9)).astype(np.uint8), Image(height=8, width=9)),
         (RNG.normal(size=(6, 5, 7)), Vector(size=7)),
         (RNG.integers(0, 1000, (6, 5, 7)), Vector(size=7)),
     ],
-    ids=["integers", "bytes", "booleans", "pictures", "numbers", "counts"],
+    ids=["integers", "bytes", "booleans", "pictures", "black and white", "numbers", "counts"],
 )
 def test_the_kind_of_microstate_is_recognised_and_said(x, kind, capsys):
     data = dataset(x)
@@ -50,12 +51,15 @@ def test_a_kind_that_is_given_is_taken_and_nothing_is_said(capsys):
 @pytest.mark.parametrize(
     ("x", "words"),
     [
-        (RNG.normal(size=(6, 5, 8, 8)), "flatten it into vectors"),
+        (RNG.normal(size=(6, 5, 8, 8)), "for pictures give bytes"),
         (RNG.integers(0, 1000, (6, 5, 8, 8)), "give `microstate`"),
-        (RNG.integers(0, 2, (6, 5, 8, 8)) * 2 - 1, r"number the states of a lattice from 0"),
+        (
+            RNG.integers(0, 2, (6, 5, 8, 8)) * 2 - 1,
+            r"number the states of a lattice from 0: np.unique",
+        ),
         (RNG.normal(size=(6, 4, 7)), r"agree in their first two axes"),
         (RNG.normal(size=(6, 5)), r"agree in their first two axes"),
-        (np.full((6, 5, 2), np.nan), "`x` must be finite"),
+        (np.full((6, 5, 2), np.nan), "`x` must be finite; it holds nan at \\(0, 0, 0\\)"),
         (np.full((6, 5, 2), "a"), "no kind of microstate"),
     ],
     ids=["fields", "large", "spins", "frames", "flat", "nan", "text"],
@@ -82,6 +86,16 @@ def test_microstates_of_no_kind_are_refused_with_a_remedy(x, words):
 def test_wrong_macrostates_and_options_are_refused(y, options, words):
     with pytest.raises(InputError, match=words):
         dataset(np.zeros((*y.shape[:2], 3)), y, **options)
+
+
+@pytest.mark.parametrize(
+    "kind", ["lattice", Vector, Vector(size=5), Lattice(height=3, width=1, states=2)]
+)
+def test_kinds_that_do_not_fit_the_frames_are_refused(kind):
+    with pytest.raises(InputError, match=r"`microstate` is|`x` has shape"):
+        dataset(RNG.normal(size=(6, 5, 3, 1))[..., 0], microstate=kind)
+    with pytest.raises(InputError, match="`x` has shape"):
+        dataset(RNG.normal(size=(6, 5, 4, 3)), microstate=Vector(size=3))
 
 
 def test_observables_have_names_symbols_and_units():

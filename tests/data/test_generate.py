@@ -8,7 +8,7 @@ import pytest
 from lattice_walk import LatticeWalk
 from pydantic import Field
 
-from tampl.data import DataPlan, Store, generate
+from tampl.data import DataPlan, Store, generate, read_shard
 from tampl.errors import InputError
 from tampl.files import claimed, replacing
 
@@ -210,7 +210,7 @@ def test_a_run_killed_before_its_manifest_can_begin_again(system, plan, tmp_path
 )
 def test_other_data_is_refused_and_left_alone(plan, store, snapshot, other, change, words):
     (store.path / "shards/train-00001.h5").unlink()
-    (store.path / "shards/.leftover.h5.1.tmp").touch()
+    (store.path / "shards/.train-00003.h5.1.tmp").touch()
     before = snapshot(store.path)
     with pytest.raises(InputError, match=words):
         generate(other, plan.model_copy(update=change), store.path, progress=False)
@@ -236,6 +236,54 @@ def test_a_damaged_shard_is_not_overwritten(system, plan, store, snapshot, damag
     with pytest.raises(InputError, match=r"train-00001.h5.*delete it and run `tampl simulate`"):
         generate(system, plan, store.path, progress=False)
     assert snapshot(store.path) == before
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_resume_verifies_what_it_keeps(system, plan, store, snapshot, gone):
+    path = store.path / "shards/train-00001.h5"
+    if gone:
+        (store.path / "shards/train-00000.h5").unlink()
+    content = bytearray(path.read_bytes())
+    content[content.index(read_shard_bytes(store, path))] ^= 1
+    path.write_bytes(content)
+    before = snapshot(store.path)
+    with pytest.raises(InputError, match=r"train-00001.h5 is damaged.*checksum.*delete it"):
+        generate(system, plan, store.path, progress=False)
+    assert snapshot(store.path) == before
+
+
+def read_shard_bytes(store, path):
+    (shard,) = [shard for shard in store.manifest.shards if shard.file.endswith(path.name)]
+    return read_shard(path, manifest=store.manifest, shard=shard)["macrostates"].tobytes()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"train": 10**12},
+        {"train": 10**4000, "shard_size": 10**4000},
+        {"train": 10**12, "shard_size": 10**12},
+        {"train_runs": 10**12},
+        {"members": 10**12},
+        {"test": 10**12},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_plan_beyond_all_memory_is_refused_before_anything_is_made(plan, tmp_path, change):
+    larger = plan.model_copy(update=change)
+    with pytest.raises(
+        InputError, match=r"GiB of memory; this machine|shards of .* at most 100"
+    ) as c:
+        generate(LatticeWalk(), larger, tmp_path / "s", progress=False)
+    assert "\n" not in str(c.value) and not (tmp_path / "s").exists()
+
+
+def test_systems_beyond_all_memory_are_refused_before_anything_is_made(plan, tmp_path):
+    for system in (LatticeWalk(frames=10**12), LatticeWalk(size=10**6)):
+        with pytest.raises(InputError, match="GiB of memory; this machine has"):
+            generate(system, plan, tmp_path / "s", progress=False)
+    with pytest.raises(InputError, match="`description.frames` must be from 1"):
+        generate(LatticeWalk(frames=10**30), plan, tmp_path / "s", progress=False)
 
 
 def test_another_version_of_the_code_goes_on(system, plan, store):

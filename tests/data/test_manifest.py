@@ -3,7 +3,8 @@ import json
 import pytest
 from lattice_walk import LatticeWalk
 
-from tampl.data.manifest import DataPlan, Manifest, Shard, Split, first_difference
+from tampl.data.manifest import DataPlan, Manifest, Shard, Split
+from tampl.description import first_difference
 
 COUNTS = {"train": 5, "valid": 2, "test": 3, "members": 4}
 

@@ -1,5 +1,6 @@
 import hashlib
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -83,13 +84,34 @@ def edited(**changes):
     return lambda text: json.dumps({**json.loads(text), **changes})
 
 
+def with_frames(frames):
+    def edit(text):
+        tree = json.loads(text)
+        tree["description"]["frames"] = frames
+        return json.dumps(tree)
+
+    return edit
+
+
 @pytest.mark.parametrize(
     "edit, words",
     [
         (lambda text: text[:100], "is damaged"),
         (lambda text: "[]", "`format` None"),
         (edited(format="zarr"), "`format` 'zarr'"),
-        (edited(format_version=2), "`format_version` 2; this tampl reads 1"),
+        (edited(format_version=2), "`format_version` 2; this tampl .* newer tampl, or make"),
+        (edited(format_version=0), "malformed .*`format_version` is 0"),
+        (edited(format_version=None), "malformed .*`format_version` is None"),
+        (lambda text: "null", "`format` None"),
+        (lambda text: "[" * 5000, "is damaged .*nested"),
+        (lambda text: text.replace('"seed": 3', f'"seed": {"3" * 5000}'), "is damaged"),
+        (lambda text: text.replace('"seed": 3', f'"seed": {"3" * 4000}'), "malformed .*`seed`"),
+        (edited(splits=None), "malformed .*`splits`"),
+        (edited(splits={"train": {"count": 1e300}}), "malformed .*`splits.train.count`"),
+        (edited(description=[]), "malformed .*`description`"),
+        (with_frames(10**30), "malformed .*`description.frames`"),
+        (with_frames(-5), "malformed .*`description.frames`"),
+        (with_frames(None), "malformed .*`description.frames`"),
         (edited(seed="x"), "malformed .*`seed`"),
         (edited(colour="red"), "malformed .*`colour`"),
         (edited(shards=[]), "malformed .*`shards` do not cover"),
@@ -179,10 +201,99 @@ def test_the_checksum_finds_a_flipped_byte(store, name):
     content[offset + 3] ^= 1
     path.write_bytes(content)
     read_first(store, verify=False)
-    store.dataset("train")
-    for read in (lambda: read_first(store), lambda: store.dataset("train", verify=True)):
+    store.dataset("train", verify=False)
+    for read in (lambda: read_first(store), lambda: store.dataset("train")):
         with pytest.raises(InputError, match=f"{path.name} is damaged.*checksum.*delete it"):
             read()
+
+
+def test_references_are_verified_too(store):
+    path, _ = first(store, "test")
+    with h5py.File(path, "a") as file:
+        file["macrostates"][0, 0, 1, 0] += 1
+    with pytest.raises(InputError, match=f"{path.name} is damaged.*checksum"):
+        store.references("test")
+
+
+def replace_dataset(path, make):
+    with h5py.File(path, "a") as file:
+        del file["microstates"]
+        make(file)
+
+
+@pytest.mark.parametrize("link", [h5py.SoftLink("/macrostates"), "external"])
+def test_links_are_not_followed(store, tmp_path, link):
+    path, _ = first(store)
+    shutil.copy(path, tmp_path / "outside.h5")
+    if link == "external":
+        link = h5py.ExternalLink(str(tmp_path / "outside.h5"), "/microstates")
+    replace_dataset(path, lambda file: file.__setitem__("microstates", link))
+    refuses(store, "`microstates` as a link to another place", "delete it")
+
+
+def test_bytes_in_other_files_are_not_read(store, tmp_path):
+    path, _ = first(store)
+    data = read_first(store)["microstates"]
+    shutil.copy(path, tmp_path / "outside.h5")
+    (tmp_path / "outside.bin").write_bytes(data.tobytes())
+    external = [(str(tmp_path / "outside.bin"), 0, data.nbytes)]
+    replace_dataset(
+        path,
+        lambda file: file.create_dataset("microstates", data.shape, data.dtype, external=external),
+    )
+    refuses(store, "bytes of `microstates` in another file", "delete it")
+    layout = h5py.VirtualLayout(data.shape, data.dtype)
+    layout[...] = h5py.VirtualSource(tmp_path / "outside.h5", "microstates", data.shape)
+    replace_dataset(path, lambda file: file.create_virtual_dataset("microstates", layout))
+    refuses(store, "bytes of `microstates` in another file", "delete it")
+
+
+def test_a_pipe_or_folder_in_the_place_of_a_shard_is_refused_at_once(store):
+    path, _ = first(store)
+    path.unlink()
+    os.mkfifo(path)
+    refuses(store, "is no regular file", "delete it")
+    path.unlink()
+    path.mkdir()
+    refuses(store, "is no regular file", "delete it")
+
+
+@pytest.mark.parametrize("name", [b"microstates", b"identity", b"checksum"])
+def test_a_damaged_name_is_refused(store, name):
+    path, _ = first(store)
+    content = path.read_bytes()
+    assert name in content
+    path.write_bytes(content.replace(name, b"\xff\xfe" + name[2:]))
+    refuses(store, path.name)
+
+
+@pytest.mark.parametrize("value", [1.5, np.zeros(3), np.array(["a", "b"], "S1"), b"\xff"])
+@pytest.mark.parametrize("name", ["identity", "start", "checksum"])
+def test_attributes_of_other_types_are_refused(store, name, value):
+    path, _ = first(store)
+    with h5py.File(path, "a") as file:
+        file.attrs[name] = value
+    refuses(store, path.name)
+
+
+@pytest.mark.parametrize("harm", [lambda b: b[:-100], lambda b: b"\0" * len(b), lambda b: b[:1]])
+def test_a_shard_that_the_disk_does_not_hold_as_written_gets_no_name(store, monkeypatch, harm):
+    """As on a full disk, where a write that seems to succeed leaves holes."""
+    path, shard = first(store)
+    arrays = read_first(store)
+    path.unlink()
+    write = Path.write_bytes
+    monkeypatch.setattr(Path, "write_bytes", lambda path, data: write(path, harm(data)))
+    with pytest.raises(OSError, match=f"{path.name} could not be written"):
+        write_shard(path, arrays, manifest=store.manifest, shard=shard)
+    assert shard in store.missing()
+    assert not [other for other in path.parent.iterdir() if other.name.startswith(".")]
+
+
+def test_a_store_that_does_not_fit_into_memory_is_refused(store, monkeypatch):
+    monkeypatch.setattr("tampl.data.shards._find_memory", lambda: 300)
+    with pytest.raises(InputError, match=r"split `train` would need .*GiB of memory; this mach"):
+        store.dataset("train")
 
 
 def test_the_checksum_is_the_documented_one(store):

@@ -2,14 +2,23 @@
 
 import re
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 import torch
 
+from tampl.methods import METHODS
+from tampl.methods.penalties import PENALTIES
+from tampl.microstates import KINDS
+from tampl.models.decoders import DECODERS
+from tampl.models.encoders import ENCODERS
+from tampl.models.readouts import READOUTS
+from tampl.models.transitions import TRANSITIONS
 from tampl.systems import SYSTEMS
 
+REGISTRIES = (SYSTEMS, METHODS, PENALTIES, KINDS, ENCODERS, TRANSITIONS, READOUTS, DECODERS)
 ROOT = Path(__file__).parents[2]
 FOLDERS = (".", "benchmarks", "docs", "docs/systems", "results")
 PAGES = {
@@ -43,12 +52,14 @@ def one_thread():
 
 @pytest.fixture
 def workplace(tmp_path, monkeypatch, one_thread):
-    """An empty folder with a small recipe, left again with the registry as it was."""
+    """An empty folder with a small recipe, left again with the registries as they were."""
     (tmp_path / "recipes").mkdir()
     (tmp_path / "recipes" / "sirs-mini.toml").write_text(RECIPE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    with patch.dict(SYSTEMS):
+    with ExitStack() as stack:
+        for registry in REGISTRIES:
+            stack.enter_context(patch.dict(registry))
         yield tmp_path
     for path in tmp_path.glob("*.py"):
         sys.modules.pop(path.stem, None)
@@ -58,6 +69,8 @@ def test_the_pages_are_found():
     assert {"README.md", "docs/extending.md"} <= set(EXAMPLES)
 
 
+# Models that are trained for seconds leave their training data, of which forecasts warn.
+@pytest.mark.filterwarnings(r"ignore:in \d+ of \d+ forecasts")
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_run_in_the_order_of_the_page(name, workplace):
     text, namespace = PAGES[name], {"__name__": "example"}

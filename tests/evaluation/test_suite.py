@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tampl.data import Normalization, write_miniature
+from tampl.description import refuse_other_system
 from tampl.errors import InputError
 from tampl.evaluation import evaluate, floor, score
-from tampl.evaluation.suite import refuse_other_system
 from tampl.methods.base import rollout_rmse
 from tampl.models import MacroModel, ModelSpec, Modules
 from tampl.seeding import ambient_seed

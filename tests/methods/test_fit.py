@@ -102,7 +102,7 @@ def test_a_tenth_validates_where_no_validation_set_is_given():
 
 def test_one_trajectory_trains_and_validates(capsys):
     model = tampl.Tampl().fit(walk(runs=1, frames=40), **FAST)
-    assert "one trajectory only" in capsys.readouterr().err
+    assert "one initial state only" in capsys.readouterr().err
     assert model.forecast(np.zeros(4), members=2, progress=False).samples.shape == (1, 2, 40, 1)
 
 
@@ -167,3 +167,34 @@ def test_defaults_follow_the_amount_of_data():
     assert small.batch_size == 32 and large.batch_size == 512
     assert small.epochs == 200 and 10 <= large.epochs < 30
     assert default_training(walk(), epochs=7).epochs == 7
+
+
+def test_a_validation_set_of_another_system_is_refused():
+    train, data = walk(), walk()
+    other = Dataset(
+        data.x, data.y, interval=9.0, observables=["q"], microstate=tampl.Vector(size=4)
+    )
+    with pytest.raises(InputError, match="`interval` is 1.0 in the training set, 9.0"):
+        tampl.Tampl().fit(train, other, **FAST)
+    with pytest.raises(InputError, match=r"`train` is a ndarray; give a tampl\.Dataset"):
+        tampl.Tampl().fit(data.x, data.y, **FAST)
+
+
+def test_few_initial_states_with_many_trajectories_have_a_validation_set():
+    data = walk(runs=4).select(np.repeat(np.arange(4), 5))
+    model = tampl.Tampl().fit(data, **FAST)
+    assert model.history[-1]["validation"] is not None
+
+
+@pytest.mark.parametrize(
+    "method", [tampl.MacroOnly(latent_dim=5), tampl.TamplPlus(tampl=tampl.Tampl(latent_dim=3))]
+)
+def test_settings_without_effect_are_refused(method):
+    with pytest.raises(InputError, match="latent_dim"):
+        method.fit(walk(), **FAST)
+
+
+@pytest.mark.parametrize("name", ["tampl+", "vamp"])
+def test_a_training_that_is_left_in_its_first_part_says_so(name, capsys):
+    METHODS[name].fit(walk(), deadline=0.0, **FAST)
+    assert "before all parts of the model were trained" in capsys.readouterr().err

@@ -11,7 +11,7 @@ from tampl.methods.tampl import Refit, representation_loss
 from tampl.models.transitions import MLPTransitionSpec
 from tampl.training.stages import Batch
 
-PLUS = TamplPlus(refit=Refit(steps=40, batch_size=16, hidden=(16, 16)))
+PLUS = TamplPlus(refit=Refit(steps=14, batch_size=16, hidden=(16, 16)))
 
 
 def parameters(modules):
@@ -183,7 +183,7 @@ def test_tampl_plus_is_tampl_first_and_then_moves_the_transition_alone(bench):
     torch.testing.assert_close(dict(plus.modules.encoder.state_dict()), frozen, rtol=0, atol=0)
     # Calibrated on latent states and macrostates together.
     assert transition.sigma.shape == (3 + 3,) and not (transition.sigma == 1).any()
-    assert plus.steppers["refit"].steps == 3 * 14  # 40 steps in three epochs, rounded up
+    assert plus.steppers["refit"].steps == 3 * 14
 
 
 def test_a_state_that_carries_the_macrostate_starts_at_what_was_observed(bench):

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..description import first_difference, without_knowledge
 from ..errors import InputError
 from ..progress import bar
 from ..system import System
-from .manifest import Shard, first_difference
+from .manifest import Shard
 from .shards import Arrays, read_shard
 from .store import Store
 
@@ -117,13 +118,14 @@ def _fitting(system: System | None, store: Store, tally: _Tally) -> System | Non
     if system is None:
         tally.notes.append("the system is not known: its physics is not checked")
         return None
-    difference = first_difference(
-        store.description.model_dump(mode="json"), system.description.model_dump(mode="json")
+    there, here = (
+        without_knowledge(each.description.model_dump(mode="json")) for each in (store, system)
     )
+    difference = first_difference(there, here)
     if difference:
-        key, there, here = difference
+        key, stored, given = difference
         tally.problems.append(
-            f"`{key}` is {there} in the store and {here} in the system given: "
+            f"`{key}` is {stored} in the store and {given} in the system given: "
             "its physics is not checked"
         )
         return None

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..description import Description, Observable
 from ..errors import InputError
-from ..microstates import AnyMicrostate, Image, Lattice, Vector
+from ..microstates import AnyMicrostate, Image, Lattice, Microstate, Vector
 from ..progress import say
 from ..seeding import numpy_generator
 
@@ -93,8 +93,8 @@ def _refuse_unusable(y: NDArray[np.float64], names: Sequence[str]) -> None:
     for name, feature in zip(names, y.T, strict=True):
         if not np.isfinite(feature).all():
             raise InputError(
-                f"feature `{name}` of the macrostates holds NaN or infinity: "
-                "find out where with `tampl check`"
+                f"feature `{name}` of the macrostates holds NaN or infinity: leave out the "
+                "trajectories that have them"
             )
         if feature.min() == feature.max():
             raise InputError(
@@ -137,6 +137,10 @@ class References:
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def __repr__(self) -> str:
+        states, members, frames = self.y.shape[:3]
+        return f"References({states} initial states x {members} trajectories of {frames} frames)"
 
 
 class Dataset:
@@ -189,10 +193,20 @@ class Dataset:
             )
         if microstate is None:
             microstate = _recognise(states)
-            say(f"microstates: {microstate.in_words}, recognised; `microstate` says otherwise")
-        if not (np.isfinite(interval) and interval > 0):
+            say(f"microstates are taken for {microstate.in_words}; give `microstate` for others")
+        if not isinstance(microstate, Microstate):
+            raise InputError(
+                f"`microstate` is {microstate!r}; give a kind with its size, such as "
+                f"tampl.Vector(size={states.shape[-1]}), or leave it out"
+            )
+        if not isinstance(interval, int | float | np.number) or not 0 < interval < np.inf:
             raise InputError(f"`interval` is {interval}; it must be a positive number")
         self.x = microstate.check(states, "`x`")
+        if self.x.shape[2:] != microstate.shape:
+            raise InputError(
+                f"`x` has shape {states.shape}; frames of {microstate.in_words} have shape "
+                f"{microstate.shape}, after the axes of trajectories and frames"
+            )
         self.y = macrostates
         self.labels = _check_labels(labels, len(states))
         self.description = Description(
@@ -224,14 +238,9 @@ class Dataset:
     def __repr__(self) -> str:
         symbols = ", ".join(o.symbol for o in self.description.observables)
         return (
-            f"Dataset({len(self)} trajectories of {self.y.shape[1]} frames, microstates: "
+            f"Dataset(trajectories: {len(self)} of {self.y.shape[1]} frames, microstates: "
             f"{self.description.microstate.in_words}; observables: {symbols})"
         )
-
-    @property
-    def frames(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Microstates (n F, *shape) and macrostates (n F, m) of all frames, one after another."""
-        return self.x.reshape(-1, *self.x.shape[2:]), self.y.reshape(-1, self.y.shape[-1])
 
     def select(self, index: NDArray[Any]) -> "Dataset":
         """The trajectories at some places, in that order."""
@@ -282,6 +291,9 @@ class Dataset:
         """
         groups = self._groups()
         members = min(len(group) for group in groups)
+        left_out = len(self) - members * len(groups)
+        if members > 1 and left_out:
+            say(f"{left_out} trajectories are left out, so that every initial state has {members}")
         if members == 1:
             groups = [np.array([place]) for place in range(len(self))]
         first = np.array([group[0] for group in groups])
@@ -308,8 +320,12 @@ class Dataset:
         )
         return self.description.model_copy(update={"observables": observables})
 
+    def count_initial_states(self) -> int:
+        """How many initial microstates the trajectories start from."""
+        return len(self._groups())
+
     def _groups(self) -> list[NDArray[np.int64]]:
-        """Places of the trajectories that share an initial microstate, first of all first."""
+        """Indices of the trajectories that share an initial microstate, a group for each."""
         places: dict[bytes, list[int]] = {}
         for place, initial in enumerate(self.x[:, 0]):
             digest = hashlib.sha256(np.ascontiguousarray(initial).tobytes()).digest()
@@ -365,17 +381,23 @@ def _recognise(x: NDArray[Any]) -> AnyMicrostate:
     if len(shape) == 2 and kind in "biu":
         height, width = shape
         values = np.unique(x)
-        if values[0] < 0:
-            raise InputError(
-                f"`x` holds the site {values[0]}; number the states of a lattice from 0, as in "
-                f"`x - ({values[0]})`, or give `microstate`"
-            )
-        if len(values) <= _LATTICE_STATES and values[-1] <= np.iinfo(np.uint8).max:
+        if values[0] >= 0 and values[-1] < _LATTICE_STATES:
             return Lattice(height=height, width=width, states=max(2, int(values[-1]) + 1))
         if x.dtype == np.uint8:
             return Image(height=height, width=width)
+        if len(values) <= _LATTICE_STATES:
+            raise InputError(
+                f"`x` holds the states {values.tolist()}; number the states of a lattice from 0: "
+                "np.unique(x, return_inverse=True)[1].reshape(x.shape)"
+            )
+    if len(shape) == 2 and kind == "f":
+        raise InputError(
+            f"`x` holds {x.dtype} of shape {shape} in every frame: for pictures give bytes, "
+            "(255 * x).round().astype(np.uint8) of intensities from 0 to 1; for lattices "
+            "integers; for vectors x.reshape(*x.shape[:2], -1)"
+        )
     raise InputError(
         f"`x` holds {x.dtype} of shape {shape} in every frame, which no kind of microstate is "
-        "recognised from: flatten it into vectors by `x.reshape(*x.shape[:2], -1)`, or give "
+        "recognised from: flatten it into vectors by x.reshape(*x.shape[:2], -1), or give "
         "`microstate`"
     )

@@ -21,12 +21,14 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import groupby
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..description import first_difference
 from ..errors import InputError
 from ..files import claimed, is_temporary, remove_unfinished
 from ..progress import bar
@@ -34,8 +36,15 @@ from ..seeding import kernel_words, numpy_generator
 from ..system import InitialState, System
 from ..threads import available_cores
 from ..version import __version__
-from .manifest import DataPlan, Manifest, Shard, first_difference
-from .shards import Arrays, check_header, encode_labels, write_shard
+from .manifest import DataPlan, Manifest, Shard
+from .shards import (
+    Arrays,
+    count_bytes,
+    encode_labels,
+    read_shard,
+    refuse_oversized,
+    write_shard,
+)
 from .store import MANIFEST, Store, write_manifest
 
 __all__ = ["draw_initial_states", "generate", "write_miniature"]
@@ -98,6 +107,14 @@ def _new(
 _CALLS_IN_MEMORY = 3
 
 
+# The shard itself and its file, as it is made.
+_COPIES = 2
+
+
+# What Python takes for an initial microstate beside its numbers, measured.
+_STATE_BYTES = 500
+
+
 States = Mapping[str, Sequence[InitialState]]
 """The initial states of every split."""
 
@@ -112,8 +129,9 @@ def generate(
 ) -> Store:
     """Makes a store, or what is missing of it.
 
-    Shards that exist and belong are kept. A folder with other data, or with a damaged shard, is
-    refused and left as it is.
+    Shards that exist and belong are kept, once their checksums are verified. A folder with other
+    data, or with a damaged shard, is refused and left as it is. So is a plan whose initial
+    microstates and shards do not fit into the memory of the machine.
 
     Arguments:
         system: The system to simulate.
@@ -125,12 +143,14 @@ def generate(
     """
     if workers is not None and workers < 1:
         raise InputError(f"`workers` is {workers}; it must be at least 1")
-    folder = Path(out)
-    _make_folder(folder)
+    folder, workers = Path(out), workers or available_cores()
     manifest = _manifest_of(system, plan)
+    _refuse_oversized(manifest, workers)
+    _make_folder(folder)
     with claimed(folder):
         store = _begin(folder, manifest)
-        _make_missing(system, store, workers=workers or available_cores(), progress=progress)
+        _refuse_damaged(store, workers=workers, progress=progress)
+        _make_missing(system, store, workers=workers, progress=progress)
     return store
 
 
@@ -142,6 +162,19 @@ def _manifest_of(system: System, plan: DataPlan) -> Manifest:
         code_version=__version__,
         splits=plan.splits,
         shards=plan.shards(system.description),
+    )
+
+
+def _refuse_oversized(manifest: Manifest, workers: int) -> None:
+    kind = manifest.description.microstate
+    each = prod(kind.shape) * kind.dtype.itemsize + _STATE_BYTES
+    initial = each * sum(split.count for split in manifest.splits.values())
+    workers = min(workers, len(manifest.shards))
+    shard = max(count_bytes(manifest, shard.split, shard.count) for shard in manifest.shards)
+    refuse_oversized(
+        initial + _COPIES * workers * shard,
+        f"the plan, with {sum(split.count for split in manifest.splits.values())} initial "
+        f"microstates and shards of up to {shard} bytes,",
     )
 
 
@@ -161,7 +194,6 @@ def _begin(folder: Path, manifest: Manifest) -> Store:
         # The manifest that is there stays, with the version of the code that began the store.
         store = Store.open(folder)
         _refuse_other_data(store, manifest)
-        _refuse_damaged(store)
     else:
         _refuse_other_files(folder)
         write_manifest(folder, manifest)
@@ -189,11 +221,26 @@ def _refuse_other_data(store: Store, wanted: Manifest) -> None:
         )
 
 
-def _refuse_damaged(store: Store) -> None:
+def _refuse_damaged(store: Store, *, workers: int, progress: bool) -> None:
     missing = set(store.missing())
-    for shard in store.manifest.shards:
-        if shard not in missing:
-            check_header(store.path / shard.file, manifest=store.manifest, shard=shard)
+    kept = [shard for shard in store.manifest.shards if shard not in missing]
+    if not kept:
+        return
+
+    def verify(shard: Shard) -> Shard:
+        read_shard(store.path / shard.file, manifest=store.manifest, shard=shard)
+        return shard
+
+    with (
+        bar("verifying", len(kept), visible=progress) as advance,
+        ThreadPoolExecutor(workers) as pool,
+    ):
+        try:
+            for shard in pool.map(verify, kept):
+                advance(shard.file)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def _make_missing(system: System, store: Store, *, workers: int, progress: bool) -> None:

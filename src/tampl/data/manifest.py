@@ -8,7 +8,6 @@ it, so that a shard of other data is never read as one's own. On disk: `docs/dat
 import hashlib
 import json
 from functools import cached_property
-from itertools import zip_longest
 from math import prod
 from typing import Any, Literal, Self
 
@@ -32,7 +31,6 @@ __all__ = [
     "Manifest",
     "Shard",
     "Split",
-    "first_difference",
 ]
 
 FORMAT: Literal["tampl-store"] = "tampl-store"
@@ -58,9 +56,6 @@ _MOST_FRAMES = 2**40
 
 # HDF5 keeps the seed as a signed 64-bit integer.
 _SEEDS = 2**63
-
-
-_ABSENT = object()
 
 
 class Shard(Frozen):
@@ -230,32 +225,6 @@ class Manifest(Frozen):
                 key=lambda shard: shard.start,
             )
         )
-
-
-def first_difference(here: Any, there: Any, key: str = "") -> tuple[str, str, str] | None:  # noqa: ANN401
-    """Finds the first key at which two JSON trees differ.
-
-    Returns:
-        The dotted key and both values as JSON ("absent" where there is none), or None.
-
-    Example:
-        >>> first_difference({"a": {"b": 1}, "c": 2}, {"a": {"b": 3}, "c": 4})
-        ('a.b', '1', '3')
-    """
-    if isinstance(here, dict) and isinstance(there, dict):
-        branches = [(k, here.get(k, _ABSENT), there.get(k, _ABSENT)) for k in {**here, **there}]
-    elif isinstance(here, list) and isinstance(there, list):
-        pairs = enumerate(zip_longest(here, there, fillvalue=_ABSENT))
-        branches = [(str(i), a, b) for i, (a, b) in pairs]
-    else:
-        a, b = _show(here), _show(there)
-        return None if a == b else (key, a, b)
-    differences = (first_difference(a, b, f"{key}.{k}".lstrip(".")) for k, a, b in branches)
-    return next((difference for difference in differences if difference), None)
-
-
-def _show(value: Any) -> str:  # noqa: ANN401
-    return "absent" if value is _ABSENT else json.dumps(value)
 
 
 def _cut(split: str, total: int, size: int) -> list[Shard]:

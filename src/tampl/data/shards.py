@@ -6,11 +6,18 @@
 for n initial microstates with r runs each, the runs of one microstate one after another.
 Attributes say what it belongs to (identity, split, start, count), how it was made (seed, kernel,
 code_version) and its checksum, a SHA-256 over names, types, shapes and bytes of the datasets.
+
+HDF5 reports no error of a disk that is full when it closes a file, and may crash. A shard is
+therefore made in memory, written by Python and read back with its checksum before it gets its
+name. What a shard refers to outside of itself (links, external storage, virtual datasets) is
+refused.
 """
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +25,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..files import replacing
+from ..files import flush, replacing
 from ..version import __version__
 from .manifest import Manifest, Shard
 
-__all__ = ["Arrays", "check_header", "empty_arrays", "encode_labels", "read_shard", "write_shard"]
+__all__ = [
+    "Arrays",
+    "count_bytes",
+    "empty_arrays",
+    "encode_labels",
+    "read_shard",
+    "refuse_oversized",
+    "write_shard",
+]
 
 Arrays = dict[str, NDArray[Any]]
 """The datasets of a shard, or of a whole split, by name."""
@@ -32,25 +47,68 @@ _LABEL_BYTES = 64
 _LABEL: np.dtype[np.bytes_] = np.dtype(f"S{_LABEL_BYTES}", metadata={"h5py_encoding": "utf-8"})
 _REMEDY = "delete it and run `tampl simulate` again"
 
+# Where the system does not say how much memory it has.
+_UNKNOWN_MEMORY = 2**36
 
-def empty_arrays(manifest: Manifest, split: str, count: int) -> Arrays:
-    """Allocates the datasets that belong to `count` initial microstates of `split`."""
+
+Layout = dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
+"""Shape and type of each dataset."""
+
+
+def _lay_out(manifest: Manifest, split: str, count: int) -> Layout:
+    """The datasets that belong to `count` initial microstates of `split`."""
     description, members = manifest.description, manifest.splits[split].members
     shape, dtype = description.microstate.shape, description.microstate.dtype
     series = (description.frames, len(description.observables))
-    rows = count * manifest.splits[split].runs
-    labels = np.empty(rows, _LABEL)
+    real = np.dtype(np.float64)
     if members:
         return {
-            "initial": np.empty((count, *shape), dtype),
-            "macrostates": np.empty((count, members, *series)),
-            "labels": labels,
+            "initial": ((count, *shape), dtype),
+            "macrostates": ((count, members, *series), real),
+            "labels": ((count,), _LABEL),
         }
+    rows = count * manifest.splits[split].runs
     return {
-        "microstates": np.empty((rows, description.frames, *shape), dtype),
-        "macrostates": np.empty((rows, *series)),
-        "labels": labels,
+        "microstates": ((rows, description.frames, *shape), dtype),
+        "macrostates": ((rows, *series), real),
+        "labels": ((rows,), _LABEL),
     }
+
+
+def count_bytes(manifest: Manifest, split: str, count: int) -> int:
+    """Bytes of the datasets that belong to `count` initial microstates of `split`."""
+    layout = _lay_out(manifest, split, count)
+    return sum(prod(shape) * dtype.itemsize for shape, dtype in layout.values())
+
+
+def refuse_oversized(needed: int, what: str) -> None:
+    """Refuses what needs more memory than the machine has, before any of it is taken.
+
+    Arguments:
+        needed: Bytes.
+        what: What needs them, the beginning of the message.
+    """
+    most = _find_memory()
+    if needed > most:
+        amount = f"{needed / 2**30:,.1f} GiB" if needed < 2**80 else "more than 2^50 GiB"
+        raise InputError(
+            f"{what} would need {amount} of memory; this machine has {most / 2**30:,.1f} GiB: ask "
+            "for less, or use a larger machine"
+        )
+
+
+def _find_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # Windows
+        return _UNKNOWN_MEMORY
+
+
+def empty_arrays(manifest: Manifest, split: str, count: int) -> Arrays:
+    """Allocates the datasets that belong to `count` initial microstates of `split`."""
+    refuse_oversized(count_bytes(manifest, split, count), f"split `{split}`")
+    layout = _lay_out(manifest, split, count)
+    return {name: np.empty(shape, dtype) for name, (shape, dtype) in layout.items()}
 
 
 def encode_labels(labels: list[str]) -> NDArray[np.bytes_]:
@@ -65,18 +123,33 @@ def encode_labels(labels: list[str]) -> NDArray[np.bytes_]:
 
 
 def write_shard(path: Path, arrays: Arrays, *, manifest: Manifest, shard: Shard) -> None:
-    """Writes a shard; it appears under its name only when it is complete and on the disk."""
-    import h5py
-
-    fault = _unlike(arrays, empty_arrays(manifest, shard.split, shard.count))
+    """Writes a shard; it gets its name when it is complete, on the disk and read back."""
+    fault = _find_mismatch(_describe(arrays), _lay_out(manifest, shard.split, shard.count))
     if fault:
         raise InputError(f"`{manifest.description.system}` made {fault}: correct the system")
-    with replacing(path) as temporary, h5py.File(temporary, "w") as file:
-        for name, array in arrays.items():
-            file.create_dataset(name, data=array.astype(_LABEL) if name == "labels" else array)
+    with replacing(path) as temporary:
+        temporary.write_bytes(_make_image(temporary.name, arrays, manifest, shard))
+        flush(temporary)
+        try:
+            read_shard(temporary, manifest=manifest, shard=shard)
+        except InputError as error:
+            raise OSError(
+                f"{path} could not be written: what the disk holds differs from what was written"
+            ) from error
+
+
+def _make_image(name: str, arrays: Arrays, manifest: Manifest, shard: Shard) -> bytes:
+    """The bytes of a shard's file; no other thread makes one of the same name."""
+    import h5py
+
+    with h5py.File(name, "w", driver="core", backing_store=False) as file:
+        for key, array in arrays.items():
+            file.create_dataset(key, data=array.astype(_LABEL) if key == "labels" else array)
         file.attrs.update(_belongs(manifest, shard))
         file.attrs.update(_made_by(manifest))
         file.attrs["checksum"] = _checksum(arrays)
+        file.flush()
+        return file.id.get_file_image()
 
 
 def read_shard(
@@ -96,32 +169,21 @@ def read_shard(
         into: Arrays to fill, such as slices of a whole split; new ones by default.
         verify: Whether to compare the checksum, which costs a pass over the bytes.
     """
+    layout = _lay_out(manifest, shard.split, shard.count)
     arrays = into if into is not None else empty_arrays(manifest, shard.split, shard.count)
     with _opened(path) as file:
         _refuse_foreign(file, path, manifest=manifest, shard=shard)
-        _refuse_unlike(file, arrays, path)
+        _refuse_references(file, path)
+        fault = _find_mismatch(_describe(file), layout)
+        if fault:
+            raise InputError(f"{path} has {fault}: {_REMEDY}")
         for name, array in arrays.items():
             file[name].read_direct(array)
-        if verify and file.attrs["checksum"] != _checksum(arrays):
+        if verify and not np.array_equal(file.attrs["checksum"], _checksum(arrays)):
             raise InputError(
                 f"{path} is damaged: its content differs from its checksum: {_REMEDY}"
             )
     return arrays
-
-
-def read_macrostates(path: Path, *, manifest: Manifest, shard: Shard) -> NDArray[np.float64]:
-    """Reads the macrostates of a shard alone, with the same refusals."""
-    with _opened(path) as file:
-        _refuse_foreign(file, path, manifest=manifest, shard=shard)
-        _refuse_unlike(file, empty_arrays(manifest, shard.split, shard.count), path)
-        return file["macrostates"][()]
-
-
-def check_header(path: Path, *, manifest: Manifest, shard: Shard) -> None:
-    """Refuses what `read_shard` would refuse without reading the data."""
-    with _opened(path) as file:
-        _refuse_foreign(file, path, manifest=manifest, shard=shard)
-        _refuse_unlike(file, empty_arrays(manifest, shard.split, shard.count), path)
 
 
 def _belongs(manifest: Manifest, shard: Shard) -> dict[str, str | int]:
@@ -154,15 +216,22 @@ def _opened(path: Path) -> Iterator[Any]:
         raise InputError(
             f"{path} is missing: run `tampl simulate` again, it makes only what is missing"
         )
+    if not path.is_file():  # a pipe would be waited for
+        raise InputError(f"{path} is no regular file and not a shard: {_REMEDY}")
     try:
         # A shard never changes once it is there, so that it needs no lock: read-only and network
         # file systems often have none.
         with h5py.File(path, "r", locking=False) as file:
             yield file
+    except InputError:
+        raise
     except PermissionError as error:
         raise InputError(f"{path} cannot be read: give yourself the right to read it") from error
-    except (OSError, KeyError, RuntimeError) as error:
-        raise InputError(f"{path} is truncated or not a shard ({error}): {_REMEDY}") from error
+    # What h5py raises for damage depends on the byte: a name that is no UTF-8 is a ValueError, an
+    # unknown type a TypeError, a size beyond all bounds a MemoryError or an OverflowError.
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path} is truncated or not a shard ({reason}): {_REMEDY}") from error
 
 
 def _refuse_foreign(file: Any, path: Path, *, manifest: Manifest, shard: Shard) -> None:  # noqa: ANN401
@@ -181,18 +250,31 @@ def _refuse_foreign(file: Any, path: Path, *, manifest: Manifest, shard: Shard) 
         )
 
 
-def _refuse_unlike(file: Any, expected: Arrays, path: Path) -> None:  # noqa: ANN401
-    fault = _unlike(file, expected)
-    if fault:
-        raise InputError(f"{path} has {fault}: {_REMEDY}")
+def _refuse_references(file: Any, path: Path) -> None:  # noqa: ANN401
+    """Refuses links to other places, and datasets whose bytes are in other files."""
+    import h5py
+
+    for name in file:
+        if not isinstance(file.get(name, getlink=True), h5py.HardLink):
+            raise InputError(f"{path} has `{name}` as a link to another place: {_REMEDY}")
+        found = file[name]
+        if isinstance(found, h5py.Dataset) and (found.external or found.is_virtual):
+            raise InputError(f"{path} has the bytes of `{name}` in another file: {_REMEDY}")
 
 
-def _unlike(found: Mapping[str, Any], expected: Arrays) -> str | None:
+def _describe(found: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Shape and type of what stands under each name; a group in a dataset's place has neither."""
+    return {
+        name: (getattr(found[name], "shape", None), getattr(found[name], "dtype", None))
+        for name in found
+    }
+
+
+def _find_mismatch(found: Mapping[str, tuple[Any, Any]], expected: Layout) -> str | None:
     if set(found) != set(expected):
         return f"datasets {sorted(found)} where {sorted(expected)} are required"
-    for name, array in expected.items():
-        # A group in the place of a dataset has neither.
-        shape, dtype = getattr(found[name], "shape", None), getattr(found[name], "dtype", None)
-        if shape != array.shape or dtype != array.dtype:
-            return f"`{name}` of {dtype} {shape} where {array.dtype} {array.shape} is required"
+    for name, (shape, dtype) in expected.items():
+        if found[name] != (shape, dtype):
+            there = f"{found[name][1]} {found[name][0]}"
+            return f"`{name}` of {there} where {dtype} {shape} is required"
     return None

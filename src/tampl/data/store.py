@@ -4,7 +4,8 @@
     train = store.dataset("train")       # trajectories of microstates and macrostates
     test = store.references("test")      # initial microstates, macrostates of N trajectories each
 
-Splits are by trajectory. Opening reads the manifest only; reading fills one array, shard by shard.
+Splits are by trajectory. Opening reads the manifest only; reading fills one array, shard by
+shard, and compares each with its checksum.
 """
 
 import json
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 from ..description import Description
 from ..errors import InputError
 from ..files import read_json, replacing
+from ..version import __version__
 from .dataset import Dataset, References
 from .manifest import FORMAT, FORMAT_VERSION, Manifest, Shard
-from .shards import Arrays, empty_arrays, read_macrostates, read_shard
+from .shards import Arrays, empty_arrays, read_shard
 
 __all__ = [
     "MANIFEST",
@@ -54,29 +56,20 @@ class Store:
         """The shards that are not there (yet)."""
         return tuple(s for s in self.manifest.shards if not (self.path / s.file).exists())
 
-    def dataset(self, split: str, *, verify: bool = False) -> Dataset:
+    def dataset(self, split: str, *, verify: bool = True) -> Dataset:
         """Reads a split of trajectories, such as "train", into memory.
 
         Arguments:
             split: The name of the split.
-            verify: Whether to compare every shard with its checksum.
+            verify: Whether to compare every shard with its checksum; without, a damaged shard may
+                be read.
         """
         arrays = self._read(split, references=False, verify=verify)
         return Dataset.described(
             self.description, arrays["microstates"], arrays["macrostates"], _decode(arrays)
         )
 
-    def macrostates(self, split: str) -> NDArray[np.float64]:
-        """Reads the macrostates of a split of trajectories alone, (n, F, m)."""
-        self._refuse_other(split, references=False)
-        return np.concatenate(
-            [
-                read_macrostates(self.path / shard.file, manifest=self.manifest, shard=shard)
-                for shard in self.manifest.of_split(split)
-            ]
-        )
-
-    def references(self, split: str = "test", *, verify: bool = False) -> References:
+    def references(self, split: str = "test", *, verify: bool = True) -> References:
         """Reads a split of references: initial microstates and the macrostates of their runs."""
         arrays = self._read(split, references=True, verify=verify)
         return References(
@@ -135,10 +128,11 @@ def _manifest(tree: Any, path: Path) -> Manifest:  # noqa: ANN401
     keys = tree if isinstance(tree, dict) else {}
     if keys.get("format") != FORMAT:
         raise InputError(f"{path} has `format` {keys.get('format')!r}; a store has {FORMAT!r}")
-    if keys.get("format_version") != FORMAT_VERSION:
+    version = keys.get("format_version")
+    if isinstance(version, int) and version > FORMAT_VERSION:
         raise InputError(
-            f"{path} has `format_version` {keys.get('format_version')!r}; this tampl reads "
-            f"{FORMAT_VERSION}: use the version of tampl that made it, or make the store again"
+            f"{path} has `format_version` {version}; this tampl ({__version__}) reads up to "
+            f"{FORMAT_VERSION}: install a newer tampl, or make the store again"
         )
     try:
         return Manifest.model_validate(tree)

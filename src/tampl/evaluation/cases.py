@@ -3,10 +3,12 @@
 Kept are ensemble means and standard deviations over members, not the ensembles. On disk a `Cases`
 is one npz file of plain arrays (no pickle), format 1:
 
-    format, times (F,), symbols (m,), twins (2,), index (C,), label (C,), and for case c
+    format, times (F,), time_unit, symbols (m,), units (m,), twins (2,), index (C,), label (C,),
+    and for case c
     c/microstate, c/reference/mean|std, c/names (P,), c/predictions/p/mean|std,
 
-with `std` absent where a prediction is deterministic.
+with `std` absent where a prediction is deterministic or there is a single trajectory. Files from
+before there were units lack `units` and `time_unit`; where there is no pair, `twins` is empty.
 
 The *twins* are two microstates that look the same macroscopically at t = 0 and part afterwards:
 y_0 alone cannot tell them apart, whatever the model.
@@ -35,6 +37,9 @@ _FORMAT = 1
 
 _COINCIDE = 1e-6
 
+_ALONE = 3
+"""Microstates to show where all are of one family."""
+
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -60,14 +65,29 @@ class Case:
 
 @dataclass(frozen=True)
 class Cases:
-    """The chosen cases; `twins` are the `index` of two of them."""
+    """The chosen cases.
+
+    Attributes:
+        times: Times of the frames, (F,).
+        symbols: Symbols of the m observables.
+        cases: The cases.
+        twins: The `index` of two of them; empty where there is no pair.
+        units: Units of the observables, an empty text for a pure number; empty if unknown.
+        time_unit: Unit of the times; empty if there is none.
+    """
 
     times: NDArray[np.float64]
     symbols: tuple[str, ...]
     cases: tuple[Case, ...]
-    twins: tuple[int, int]
+    twins: tuple[int, ...]
+    units: tuple[str, ...] = ()
+    time_unit: str = ""
 
     def __post_init__(self) -> None:
+        if len(self.units) not in (0, len(self.symbols)):
+            raise InputError(f"`units` is {self.units}; there are {len(self.symbols)} observables")
+        if len(self.twins) not in (0, 2):
+            raise InputError(f"`twins` is {self.twins}; give two test microstates, or none")
         shape = (len(self.times), len(self.symbols))
         for case in self.cases:
             for name, kept in {"reference": case.reference, **case.predictions}.items():
@@ -79,6 +99,17 @@ class Cases:
         missing = set(self.twins) - {case.index for case in self.cases}
         if missing:
             raise InputError(f"`twins` names {sorted(missing)}; add these test microstates")
+
+    @property
+    def axis_labels(self) -> tuple[str, ...]:
+        """Symbols with their units, as axes are labelled: "X / nm"."""
+        units = self.units or ("",) * len(self.symbols)
+        return tuple(f"{s} / {u}" if u else s for s, u in zip(self.symbols, units, strict=True))
+
+    @property
+    def time_label(self) -> str:
+        """The label of a time axis."""
+        return f"time / {self.time_unit}" if self.time_unit else "time"
 
     def case(self, index: int) -> Case:
         """The case of test microstate `index`."""
@@ -93,7 +124,9 @@ class Cases:
         arrays: Arrays = {
             "format": np.array(_FORMAT),
             "times": self.times,
+            "time_unit": np.array(self.time_unit, dtype=np.str_),
             "symbols": np.array(self.symbols, dtype=np.str_),
+            "units": np.array(self.units, dtype=np.str_),
             "twins": np.array(self.twins, dtype=np.int64),
             "index": np.array([case.index for case in self.cases], dtype=np.int64),
             "label": np.array([case.label for case in self.cases], dtype=np.str_),
@@ -109,29 +142,35 @@ class Cases:
         arrays = _load_arrays(Path(path))
         try:
             labels = zip(arrays["index"].tolist(), arrays["label"].tolist(), strict=True)
-            first, second = arrays["twins"].tolist()
             return cls(
                 times=arrays["times"],
                 symbols=tuple(arrays["symbols"].tolist()),
                 cases=tuple(_unpack(arrays, n, *known) for n, known in enumerate(labels)),
-                twins=(first, second),
+                twins=tuple(arrays["twins"].tolist()),
+                units=tuple(arrays["units"].tolist()) if "units" in arrays else (),
+                time_unit=str(arrays["time_unit"]) if "time_unit" in arrays else "",
             )
         except KeyError as error:
             raise InputError(f"{path} lacks {error}; evaluate the run again") from error
 
 
 def curve(macrostates: NDArray[Any]) -> Curve:
-    """Mean and standard deviation of an ensemble (N, F, m); a trajectory (F, m) has no spread."""
+    """Mean and standard deviation of an ensemble (N, F, m).
+
+    A trajectory (F, m), or an ensemble of one, has no spread.
+    """
     y = np.asarray(macrostates, dtype=np.float64)
     if y.ndim == 2:
         return Curve(y, None)
-    return Curve(y.mean(axis=0), y.std(axis=0, ddof=min(1, len(y) - 1)))
+    return Curve(y.mean(axis=0), y.std(axis=0, ddof=1) if len(y) > 1 else None)
 
 
 def choose_cases(
     labels: Sequence[str], references: NDArray[Any], normalization: Normalization
-) -> tuple[list[int], tuple[int, int]]:
+) -> tuple[list[int], tuple[int, ...]]:
     """Chooses what to show: the first test microstate of each label, and the twins.
+
+    Where all have the same label, the first few are shown.
 
     Arguments:
         labels: Family of each test microstate, G of them.
@@ -141,19 +180,23 @@ def choose_cases(
     Returns:
         The first microstate of each label, labels in natural order (K=2 before K=16), and the
         twins: of the pairs whose initial macrostates coincide (or else are nearest), the one
-        whose mean futures differ most. The twins need not be among the first.
+        whose mean futures differ most. The twins need not be among the first. A single microstate
+        has no twin.
     """
     references = np.asarray(references)
-    if references.ndim != 4 or len(references) != len(labels) or len(labels) < 2:
+    if references.ndim != 4 or len(references) != len(labels) or not labels:
         raise InputError(
             f"`references` has shape {references.shape} and there are {len(labels)} `labels`; "
-            "needed are an ensemble (G, N, F, m) and one label for each of two microstates or more"
+            "needed are an ensemble (G, N, F, m) and one label for each microstate"
         )
+    twins = _twins(references, normalization) if len(labels) > 1 else ()
+    if len(set(labels)) == 1:
+        return list(range(min(_ALONE, len(labels)))), twins
     first: dict[str, int] = {}
     for index, label in enumerate(labels):
         first.setdefault(label, index)
     order = sorted(first, key=_natural)
-    return [first[label] for label in order], _twins(references, normalization)
+    return [first[label] for label in order], twins
 
 
 def _twins(references: NDArray[Any], normalization: Normalization) -> tuple[int, int]:

@@ -6,6 +6,7 @@ model would score, ensembles being finite. Where an initial microstate has a sin
 mean of the forecast is compared with that trajectory, and there is neither an MMD nor a floor.
 """
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data.dataset import Dataset, Normalization, References
-from ..data.manifest import first_difference
-from ..description import Description, without_knowledge
-from ..errors import InputError
+from ..description import refuse_other_system
+from ..errors import ForecastWarning
 from ..forecast import Forecast
 from ..models import MacroModel
 from ..system import Closure
@@ -29,7 +29,6 @@ __all__ = [
     "PERSISTENCE",
     "Evaluation",
     "evaluate",
-    "refuse_other_system",
 ]
 
 MEAN_TRAJECTORY, PERSISTENCE = "mean_trajectory", "persistence"
@@ -68,7 +67,7 @@ class Evaluation:
     mean_trajectory: Score | None
     persistence: Score
     crps: float
-    held: float
+    held: float | None
     scores: Mapping[str, Score] = field(repr=False)
     cases: Cases | None = field(repr=False)
     peaks: Peaks = field(repr=False)
@@ -102,15 +101,19 @@ def evaluate(
     truth = data.references if isinstance(data, Dataset) else data
     refuse_other_system(model.description, truth.description, whose="the model")
     members, frames = truth.y.shape[1:3]
-    ours = model.forecast(
-        truth.x,
-        y0=truth.y[:, 0, 0],  # the same for all members
-        horizon=frames - 1,
-        members=members if members > 1 else _MEMBERS,
-        seed=seed,
-        limits=limits,
-        progress=progress,
-    )
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", ForecastWarning)
+        ours = model.forecast(
+            truth.x,
+            y0=truth.y[:, 0, 0],
+            horizon=frames - 1,
+            members=members if members > 1 else _MEMBERS,
+            seed=seed,
+            limits=limits,
+            progress=progress,
+        )
+    for warning in said:  # of the line that called for the evaluation, not of one in here
+        warnings.warn(str(warning.message), warning.category, stacklevel=2)
     # One trajectory is no distribution to compare with.
     ensemble = model.stochastic and members > 1
     predictions = {name: ours.samples if ensemble else ours.mean}
@@ -169,26 +172,3 @@ def _keep_cases(
         for index in dict.fromkeys([*first, *twins])
     ]
     return Cases(ours.times, ours.symbols, tuple(chosen), twins)
-
-
-def refuse_other_system(ours: Description, data: Description, *, whose: str) -> None:
-    """Refuses data of another system than ours; trajectories may have other lengths.
-
-    Arguments:
-        ours: What a model or a recipe speaks of.
-        data: What a store or a data set holds.
-        whose: What the message calls ours, e.g. "the model".
-    """
-    for key in ("system", "microstate", "observables", "interval", "parameters"):
-        here, there = (
-            without_knowledge(record.model_dump(mode="json"))[key] for record in (ours, data)
-        )
-        if key == "parameters":
-            here, there = ({**parameters, "frames": None} for parameters in (here, there))
-        difference = first_difference({key: here}, {key: there})
-        if difference is not None:
-            where, mine, theirs = difference
-            raise InputError(
-                f"{whose} and the data are of different systems: `{where}` is {mine} in {whose}, "
-                f"{theirs} in the data; give data that the same recipe made"
-            )

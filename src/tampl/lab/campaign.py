@@ -14,22 +14,25 @@ The ledger is written again after each run. A state is read from the files in th
 a training is estimated from its own epochs, or else from those of other runs of the same method.
 """
 
+import os
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from statistics import mean
+from threading import Thread
 from typing import Any
 
 import torch
 
 from ..data import Store
 from ..data.store import MANIFEST
+from ..description import refuse_other_system
 from ..errors import InputError
 from ..evaluation.comparison import Trial
-from ..evaluation.suite import refuse_other_system
 from ..files import write_json
 from ..models import resolve_device
 from ..progress import say
@@ -227,9 +230,16 @@ class Campaign:
             return
         context = get_context("spawn")  # a forked process cannot use the parent's GPU
         threads = max(1, torch.get_num_threads() // processes)
-        with ProcessPoolExecutor(processes, context, torch.set_num_threads, (threads,)) as pool:
-            for done in as_completed([pool.submit(self.finish, plan) for plan in self.plans]):
-                yield done.result()
+        with ProcessPoolExecutor(processes, context, _start_worker, (threads,)) as pool:
+            try:
+                for done in as_completed([pool.submit(self.finish, plan) for plan in self.plans]):
+                    yield done.result()
+            except KeyboardInterrupt:
+                # A signal to this process alone does not reach the workers, which save and end.
+                pool.shutdown(wait=False, cancel_futures=True)
+                for worker in active_children():
+                    worker.terminate()
+                raise
 
     def _is_finished(self, plan: RunPlan) -> bool:
         run, data, device = plan.run, self.store.path, self.resources.device
@@ -269,6 +279,24 @@ class Campaign:
         ]
         self.ledger.parent.mkdir(parents=True, exist_ok=True)
         write_json(self.ledger, estimate_times(lines))
+
+
+def _start_worker(threads: int) -> None:
+    """Sets a worker's threads, and ends the worker as soon as its parent is gone.
+
+    A parent that is killed cannot tell its workers, which would train on and hold their folders.
+    A worker that is told to end saves first, as it does on Ctrl-C.
+    """
+    torch.set_num_threads(threads)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    parent = parent_process()
+    assert parent is not None
+
+    def end_with_parent() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=end_with_parent, name="end with the parent", daemon=True).start()
 
 
 def make_data(recipe: Recipe, out: Path, data: str | Path | None = None) -> Store:

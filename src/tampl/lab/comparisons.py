@@ -94,6 +94,10 @@ def compare(
         "provenance": records[0].provenance if records else None,
         "commits": sorted({str(run.provenance["commit"]) for run in records}),
         "devices": sorted({str(run.provenance["device"]) for run in records}),
+        "crps": {
+            method: {str(run.seed): run.crps for run in records if run.method == method}
+            for method in methods
+        },
     }
     snapshots = None
     if records:
@@ -105,6 +109,7 @@ def compare(
         recipe=recipe.as_tables() | {"data": data_facts(store)},
         record=record,
         snapshots=snapshots,
+        description=store.description,
     )
     return Compared(comparison, out, record, table)
 

@@ -5,6 +5,7 @@ parameters to a page with curves.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import CheckReport, Store, check_store, generate
+from ..data.dataset import Dataset, References
+from ..description import refuse_other_system
 from ..errors import InputError
 from ..evaluation import evaluate
 from ..evaluation.comparison import Comparison, compare_trials
 from ..evaluation.metrics import Score
-from ..evaluation.suite import refuse_other_system
 from ..files import write_json
 from ..forecast import Forecast
 from ..models import MacroModel, resolve_device
+from ..progress import say
 from ..training import History
 from .provenance import provenance
 from .recipes import Recipe, find_system
@@ -74,6 +77,9 @@ def train(
 ) -> History:
     """Trains a method of a recipe on a store; resumes an interrupted run in the same folder.
 
+    A run of the same recipe with fewer epochs is trained further: its learning rate then follows
+    the cosine schedule of the new length. A training that is left says what is saved.
+
     Arguments:
         recipe: The recipe; its system must be the store's.
         data: The store.
@@ -86,19 +92,39 @@ def train(
     device = resolve_device(device)
     refuse_other_system(recipe.system.description, store.description, whose="the recipe")
     train_set, valid_set = (store.dataset(split, verify=True) for split in ("train", "valid"))
-    with run.claim(run_identity(recipe, store, method)):
+    identity, turns = run_identity(recipe, store, method), chosen.turns(recipe.training)
+    total = sum(turn.epochs for turn in turns)
+    before = run.find_shorter(identity)
+    if before is not None and len(turns) > 1:
+        raise InputError(
+            f"{run.path} holds this run with {before} epochs, and {method} trains in {len(turns)} "
+            "turns, one after the other, of which the first is over: train in another folder"
+        )
+    with run.claim(identity, extend=True):
         recipe.write(run.recipe_file)
         if not run.has_learnt:  # later calls keep the machine and command that began the run
             write_json(run.provenance_file, provenance(device))
-        chosen.fit(
-            train_set,
-            valid_set,
-            training=recipe.training,
-            architecture=recipe.model,
-            device=device,
-            keeper=run,
-            deadline=deadline,
-        )
+        if before is not None:
+            say(
+                f"{run.path} is extended from {before} to {total} epochs: from now on the "
+                f"learning rate follows the cosine schedule of {total} epochs"
+            )
+            run.note_extension(before, total)
+        try:
+            chosen.fit(
+                train_set,
+                valid_set,
+                training=recipe.training,
+                architecture=recipe.model,
+                device=device,
+                keeper=run,
+                deadline=deadline,
+            )
+        except KeyboardInterrupt:
+            say(run.describe_saved(total))
+            raise
+    if not run.log.finished:
+        say(f"the time is over; {run.describe_saved(total)}")
     return run.log
 
 
@@ -147,11 +173,13 @@ def forecast_file(
 
 
 def _observe(model: MacroModel, states: NDArray[Any]) -> NDArray[np.float64] | None:
-    """The macrostates of microstates, where the model starts from macrostates."""
-    if not model.needs_macrostates:
+    """The macrostates of microstates, where the model's state holds them and they can be had."""
+    if not (model.needs_macrostates or model.carries_macrostate):
         return None
     system = find_system(model.description)
     if system is None:
+        if model.carries_macrostate:
+            return None
         raise InputError(
             f"the model starts from macrostates, and {model.description.system!r} is no system "
             "that can observe them; load the model with `tampl.load` and forecast with `y0`"
@@ -181,27 +209,45 @@ def evaluate_run(run: AnyPath, data: AnyPath, *, device: str = "auto") -> dict[s
     system = find_system(store.description)
     evaluation = evaluate(
         model,
-        store.references("test", verify=True),
+        _read_test(store),
         closures={} if system is None else system.closures(),
         name=opened.method,
+        # The paper's plain algorithm for every method, as all kept records are.
+        limits=False,
     )
-    assert evaluation.cases is not None  # a store has two test microstates at least
+    if evaluation.cases is None:
+        raise InputError(f"the test split of {store.path} has one microstate; two are needed")
+    description = model.description
+    cases = replace(
+        evaluation.cases,
+        units=tuple(observable.unit for observable in description.observables),
+        time_unit=description.time_unit,
+    )
     opened.keep_record(
         RunRecord(
             method=opened.method,
-            kind=model.description.microstate.kind,
+            kind=description.microstate.kind,
             recipe=opened.recipe,
             scores=evaluation.scores,
-            cases=evaluation.cases,
+            cases=cases,
             data=store.manifest.identity,
             history=opened.read_history(),
             provenance=provenance(device),
             training_provenance=opened.read_provenance(),
             peaks=evaluation.peaks,
             spread=evaluation.spread,
+            crps=evaluation.crps,
+            description=description.model_dump(mode="json"),
         )
     )
     return dict(evaluation.scores)
+
+
+def _read_test(store: Store) -> Dataset | References:
+    """The test split, which a store from outside may hold as whole trajectories."""
+    split = store.manifest.splits.get("test")
+    whole = split is not None and not split.members
+    return (store.dataset if whole else store.references)("test", verify=True)
 
 
 def report_runs(

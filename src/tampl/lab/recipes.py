@@ -69,6 +69,10 @@ class Recipe:
         settings = {**self.training.model_dump(), "seed": seed}
         return replace(self, training=_parse(TrainingSpec, settings, "training"))
 
+    def with_epochs(self, epochs: int | None) -> "Recipe":
+        """The same recipe with another number of epochs; None keeps its own."""
+        return self if epochs is None else self.with_value("training.epochs", epochs)
+
     def with_value(self, path: str, value: object) -> "Recipe":
         """The same recipe with another value at a dotted path, such as `model.latent_dim`."""
         *sections, key = path.split(".")
@@ -89,7 +93,7 @@ class Recipe:
         """
         description = self.system.description
         names = self.methods if only is None else [only]
-        methods = {name: _dump(self.methods[name]) for name in names}
+        methods = {name: _dump(self.method(name)) for name in names}
         return {
             "system": {"name": description.system, **_dump(self.system)},
             "data": _dump(self.data),

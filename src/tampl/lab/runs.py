@@ -5,7 +5,8 @@
     provenance.json      hardware, versions, commit and command that started the training
     state.safetensors    the checkpoint to resume from, at the end of an epoch
     history.json         one record per epoch
-    best.safetensors     the model with the lowest validation error
+    best.safetensors     the model with the lowest validation error; before the first validation
+                         that of the last checkpoint
     last.safetensors     the model after the last epoch
     evaluation.json      the record of the evaluated run, and the SHA-256 of the model it scores
     cases.npz            the test cases that figures show
@@ -23,7 +24,7 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from ..data.manifest import first_difference
+from ..description import first_difference
 from ..errors import InputError
 from ..evaluation.cases import Cases
 from ..evaluation.claims import Peaks, plain_peaks, read_peaks
@@ -63,6 +64,8 @@ class RunRecord:
         training_provenance: The same of the training.
         peaks: Peaks of the simulation, the model and the closures.
         spread: The model's spread over the true one, by symbol; empty if it is deterministic.
+        crps: The model's CRPS against single trajectories; None in older records.
+        description: What the data are of, as plain data; empty in older records.
     """
 
     method: str
@@ -76,6 +79,8 @@ class RunRecord:
     training_provenance: Mapping[str, Any] = field(default_factory=dict)
     peaks: Peaks = field(default_factory=dict)
     spread: Mapping[str, float] = field(default_factory=dict)
+    crps: float | None = None
+    description: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def seed(self) -> int:
@@ -99,7 +104,7 @@ class RunRecord:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything but the cases, as plain data for a file."""
-        return {
+        plain = {
             "format": FORMAT,
             "system": self.recipe["system"]["name"],
             "method": self.method,
@@ -115,6 +120,9 @@ class RunRecord:
             "training_provenance": self.training_provenance,
             "history": list(self.history),
         }
+        # What older records lack is not added to them.
+        added = {"crps": self.crps, "description": self.description or None}
+        return plain | {key: value for key, value in added.items() if value is not None}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any], cases: Cases) -> "RunRecord":
@@ -131,6 +139,8 @@ class RunRecord:
             training_provenance=plain["training_provenance"],
             peaks=read_peaks(plain["peaks"]),
             spread=plain["spread"],
+            crps=plain.get("crps"),
+            description=plain.get("description", {}),
         )
 
     def save(self, path: Path) -> None:
@@ -224,20 +234,67 @@ class Run:
         return any(path.exists() for path in (self.state_file, self.best_file, self.last_file))
 
     @contextmanager
-    def claim(self, identity: dict[str, Any]) -> Iterator[None]:
+    def claim(self, identity: dict[str, Any], *, extend: bool = False) -> Iterator[None]:
         """Holds the folder for a new run or for the same run as before.
 
         A folder that holds another run, or that another process has claimed, is refused.
 
         Arguments:
             identity: What identifies the run, as JSON.
+            extend: Whether the same run with fewer epochs may be there, to be trained further.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         with claimed(self.path):
-            self._refuse_other(identity)
+            self._refuse_other(self._shorten(identity) if extend else identity)
             remove_unfinished(self.path)
             write_json(self.identity_file, identity)
             yield
+
+    def find_shorter(self, identity: dict[str, Any]) -> int | None:
+        """The epochs of the run in the folder if it is the same run with fewer of them.
+
+        Arguments:
+            identity: What identifies a run, as JSON.
+        """
+        shortened = self._shorten(identity)
+        if shortened is identity or first_difference(self.read_identity(), shortened) is not None:
+            return None
+        return _read_epochs(shortened)
+
+    def _shorten(self, identity: dict[str, Any]) -> dict[str, Any]:
+        """The identity with as many epochs as the run in the folder has, where those are fewer."""
+        if not (self.identity_file.exists() and self.state_file.exists()):
+            return identity
+        kept, wanted = (_read_epochs(known) for known in (self.read_identity(), identity))
+        if kept is None or wanted is None or kept >= wanted:
+            return identity
+        recipe = identity["recipe"]
+        return identity | {"recipe": recipe | {"training": recipe["training"] | {"epochs": kept}}}
+
+    def note_extension(self, before: int, after: int) -> None:
+        """Adds to the provenance that the run was trained further than was first asked for."""
+        known = self.read_provenance()
+        extended = [*known.get("extended", []), {"from": before, "to": after}]
+        write_json(self.provenance_file, {**known, "extended": extended})
+
+    def describe_saved(self, total_epochs: int) -> str:
+        """What the folder holds of a training that was left, in words.
+
+        Arguments:
+            total_epochs: Epochs of the whole training.
+        """
+        kept = []
+        if self.state_file.exists():
+            epochs = len(self.read_history())
+            kept.append(f"the state after epoch {epochs} of {total_epochs}")
+        if self.best_file.exists():
+            best = self.log.best_epoch
+            which = f"the best model so far, of epoch {best}" if best else "a first model"
+            kept.append(f"{which} ({self.best_file.name})")
+        resumes = "the same command resumes" if self.state_file.exists() else "no checkpoint yet"
+        if not kept:
+            return f"nothing is saved in {self.path} yet: the first epoch did not end"
+        return f"saved in {self.path}: {' and '.join(kept)}; {resumes}"
 
     def _refuse_other(self, identity: dict[str, Any]) -> None:
         if not self.identity_file.exists():
@@ -268,7 +325,7 @@ class Run:
         return self.log
 
     def keep_best(self, model: MacroModel) -> None:
-        """Saves the model with the lowest validation error so far."""
+        """Saves the model with the lowest validation error so far, or the first model."""
         model.save(self.best_file)
 
     def keep_last(self, model: MacroModel) -> None:
@@ -286,8 +343,8 @@ class Run:
         return self.last_file.exists() and self.history_file.exists()
 
     def best_model(self) -> MacroModel | None:
-        """The model with the lowest validation error so far; None before the first validation."""
-        return load_model(self.best_file) if self.best_file.exists() else None
+        """The model with the lowest validation error so far; None before the first checkpoint."""
+        return load_model(self.best_file, device="cpu") if self.best_file.exists() else None
 
     def load_model(self, device: str = "cpu") -> MacroModel:
         """The model with the lowest validation error."""
@@ -366,6 +423,14 @@ def read_records(runs: Sequence[Run]) -> list[RunRecord]:
     if len({record.data for record in records}) > 1:
         raise InputError("the runs were evaluated on different data; report them one by one")
     return records
+
+
+def _read_epochs(identity: Mapping[str, Any]) -> int | None:
+    """The epochs of a run by its identity; None where the identity does not say."""
+    recipe = identity.get("recipe") if isinstance(identity, Mapping) else None
+    training = recipe.get("training") if isinstance(recipe, Mapping) else None
+    epochs = training.get("epochs") if isinstance(training, Mapping) else None
+    return epochs if isinstance(epochs, int) else None
 
 
 def _digest(path: Path) -> str:

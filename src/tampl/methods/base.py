@@ -15,7 +15,7 @@ from pydantic import PositiveInt
 from torch import nn
 
 from ..data.dataset import Dataset, Statistics
-from ..description import Description
+from ..description import Description, refuse_other_system
 from ..errors import InputError
 from ..frozen import Frozen
 from ..models import MacroModel, ModelSpec, Modules, resolve_device
@@ -27,6 +27,9 @@ from ..training.frames import Frames
 from .defaults import Part, complete_architecture, default_training
 
 __all__ = ["Method", "make_trainer", "rollout_rmse"]
+
+_INTERNAL = ("calibrated-flow", "joint-flow")
+"""Transitions that a method fits on a finished representation; no training starts from them."""
 
 _VALIDATION = 0.1
 """The fraction of the trajectories that validate where no validation set is given."""
@@ -102,6 +105,7 @@ class Method(Frozen, ABC):
             deadline: Time on `time.monotonic`'s clock after which the training is left.
             progress: Whether to show a bar.
         """
+        _refuse_arrays(train, valid)
         parts: dict[str, Any] = {
             "encoder": encoder, "transition": transition, "readout": readout, "decoder": decoder
         }  # fmt: skip
@@ -115,34 +119,41 @@ class Method(Frozen, ABC):
                 raise InputError(f"`{name}` is {value}; it must be at least {least}")
         if valid is None:
             train, valid = _split_validation(train)
+        refuse_other_system(train.description, valid.description, whose="the training set")
         training = _complete_training(
             training or default_training(train, epochs=epochs), epochs, seed
         )
         statistics, keeper = train.statistics, keeper or MemoryKeeper()
         trainer = make_trainer(
-            self, train, architecture=architecture, training=training, device=device
+            self,
+            train,
+            architecture=architecture,
+            training=training,
+            device=device,
+            statistics=statistics,
         )
 
         description = train.find_conserved()
 
         def make_model(trained: Modules) -> MacroModel:
-            return MacroModel(description, statistics=statistics, modules=trained)
-
-        def validate(model: MacroModel) -> float:
-            model.enclose(*train.frames)
-            return rollout_rmse(model, valid, members=training.validation_members)
+            model = MacroModel(description, statistics=statistics, modules=trained)
+            model.enclose(train)
+            return model
 
         history = run_training(
             trainer,
             keeper,
             make_model=make_model,
-            validate=validate,
+            validate=lambda model: rollout_rmse(model, valid, members=training.validation_members),
             deadline=deadline,
             progress=progress,
         )
-        model = keeper.best_model() or make_model(trainer.averaged())
+        model = keeper.best_model()
+        if model is None:
+            say("the training was left before all parts of the model were trained: do not use it")
+            model = make_model(trainer.averaged())
         model.history = history.epochs
-        return model.eval()
+        return model.to(device).eval()
 
 
 def make_trainer(
@@ -164,6 +175,11 @@ def make_trainer(
         device: Where to train.
         statistics: Those of the training set, where they are known already.
     """
+    if architecture.transition.name in _INTERNAL:
+        raise InputError(
+            f"`transition.name` is {architecture.transition.name!r}, which `tampl+` builds by "
+            "itself; choose another"
+        )
     if method.latent_dim is not None:
         architecture = architecture.model_copy(update={"latent_dim": method.latent_dim})
     frames = Frames.load(train, statistics or train.statistics, device=device)
@@ -177,19 +193,21 @@ def make_trainer(
 def rollout_rmse(model: MacroModel, valid: Dataset, *, members: int) -> float:
     """RMSE of the mean of rollouts against single trajectories, the measure of validation.
 
-    Standardised units, t = 0 excluded.
+    Standardised units, t = 0 excluded; free rollouts, which nothing holds back.
     """
-    ahead = model.forecast(
-        valid.x[:, 0],
-        y0=valid.y[:, 0],
-        horizon=valid.y.shape[1] - 1,
-        members=members,
-        # Models are chosen by the plain algorithm, which holds no runaway back.
-        limits=model.carries_macrostate,
-        progress=False,
-    )
-    ours, truth = (model.normalization.standardize(y[:, 1:]) for y in (ahead.mean, valid.y))
+    sizes = (valid.y.shape[1] - 1, members if model.stochastic else 1)
+    samples, _ = model.sample(valid.x[:, 0], valid.y[:, 0], sizes=sizes)
+    mean = samples.mean(axis=1)
+    ours, truth = (model.normalization.standardize(y[:, 1:]) for y in (mean, valid.y))
     return float(np.sqrt(np.mean((ours - truth) ** 2)))
+
+
+def _refuse_arrays(train: object, valid: object) -> None:
+    for name, data in (("train", train), ("valid", valid)):
+        if data is not None and not isinstance(data, Dataset):
+            raise InputError(
+                f"`{name}` is a {type(data).__name__}; give a tampl.Dataset(x, y, ...) of arrays"
+            )
 
 
 def _complete_training(
@@ -201,10 +219,11 @@ def _complete_training(
 
 
 def _split_validation(train: Dataset) -> tuple[Dataset, Dataset]:
-    if len(train) < 2:
-        say("there is one trajectory only: it trains and validates, so expect worse on new data")
+    states = train.count_initial_states()
+    if states < 2:
+        say("there is one initial state only: it trains and validates, so expect worse on others")
         return train, train
-    fraction = max(_VALIDATION, 1 / len(train))
+    fraction = max(_VALIDATION, 1 / states)
     rest, valid = train.split(1 - fraction, fraction, seed=0)
     return rest, valid
 

@@ -16,6 +16,7 @@ step free.
 from pydantic import PositiveFloat
 
 from ..description import Description
+from ..errors import InputError
 from ..models import ModelSpec, Modules
 from ..models.encoders import MacrostateEncoderSpec
 from ..models.readouts import IdentityReadoutSpec
@@ -31,6 +32,11 @@ class MacroOnly(Method):
     """The transition learned on macrostates, without an encoder."""
 
     def modules(self, spec: ModelSpec, description: Description) -> Modules:
+        if self.latent_dim not in (None, len(description.observables)):
+            raise InputError(
+                f"`latent_dim` is {self.latent_dim}; the latent state of `macro-only` is the "
+                f"macrostate, of size {len(description.observables)}: leave it out"
+            )
         bare = ModelSpec(
             latent_dim=len(description.observables),
             encoder=MacrostateEncoderSpec(name="macrostate"),

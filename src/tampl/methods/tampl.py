@@ -91,7 +91,7 @@ class Refit(Frozen):
     """How the law of latent state and macrostate is refitted; nothing is encoded, so it is cheap.
 
     Attributes:
-        steps: Descent steps.
+        steps: Descent steps for each epoch of the training.
         batch_size: Pairs in a batch.
         hidden: Hidden widths of the velocity network.
         learning_rate: The rate at the start; it falls as a cosine.
@@ -99,7 +99,7 @@ class Refit(Frozen):
         solver_steps: Midpoint steps of a transition.
     """
 
-    steps: PositiveInt = 6000
+    steps: PositiveInt = 200
     batch_size: PositiveInt = 512
     hidden: tuple[PositiveInt, ...] = (256, 256, 256)
     learning_rate: PositiveFloat = 2e-3
@@ -126,6 +126,8 @@ class TamplPlus(Method):
     refit: Refit = Refit()
 
     def modules(self, spec: ModelSpec, description: Description) -> Modules:
+        if self.tampl.latent_dim is not None:
+            raise InputError("`tampl.latent_dim` has no effect; give `latent_dim` to TamplPlus")
         if not isinstance(spec.transition, FlowTransitionSpec):
             raise InputError(
                 f"`model.transition.name` is {spec.transition.name!r}; `tampl+` refits a flow: "
@@ -157,13 +159,14 @@ class TamplPlus(Method):
                 learning_rate=self.refit.learning_rate, average=self.refit.average
             ),
             batch_size=self.refit.batch_size,
-            # As many epochs as the first part has, so that validations fall into the second.
-            steps=-(-self.refit.steps // training.epochs),
+            steps=self.refit.steps,
         )
         representation = Turn(
             self.tampl.stages(training, transition="anchor"), training.epochs, finish=_calibrate
         )
-        return representation, Turn((refit,), training.epochs)
+        # While the rate is high the refitted law is too wide, and its mean may fit a few
+        # validation trajectories by chance: models are chosen among those of the last quarter.
+        return representation, Turn((refit,), training.epochs, settled=0.75)
 
 
 class LiteralTampl(Method):

@@ -46,7 +46,8 @@ class Vector(Microstate):
             raise InputError(f"{name} holds {stored.dtype}; it must hold real numbers")
         values = np.asarray(stored, dtype=self.dtype)
         if not np.isfinite(values).all():
-            raise InputError(f"{name} must be finite; it holds NaN or infinity")
+            place = tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
+            raise InputError(f"{name} must be finite; it holds {values[place]} at {place}")
         return values
 
     def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:

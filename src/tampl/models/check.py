@@ -115,7 +115,8 @@ def _check_checkpoint(model: MacroModel, start: _Start) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "model.safetensors"
         model.save(path)
-        again = load_model(path, device=start.microstates.device)
+        own = model.encoder if model.spec.encoder.name == "module" else None
+        again = load_model(path, encoder=own, device=start.microstates.device)
     ours, theirs = model.start(*start), again.start(*start)
     noise = _noise(model, len(ours))
     pairs = zip(model.rollout(ours, noise), again.rollout(theirs, noise), strict=True)

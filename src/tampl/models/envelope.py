@@ -4,14 +4,17 @@ The training set is covered by K landmarks: latent states of its frames, chosen 
 as the state that is farthest from all landmarks before it, so that rare states count as much as
 common ones. Distances are taken in the principal axes of the training states, each in units of its
 standard deviation (of a tenth of the largest at least, since the smallest axes are noise). With
-rho the distance within which the landmarks cover all training states, a state is *inside* the
-envelope if its nearest landmark is within
+rho the largest distance of a training state to the nearest landmark of *another* trajectory, a
+state is *inside* the envelope if its nearest landmark is within
 
-    r = max(2 rho, 1).
+    r = 1.25 rho.
+
+Distances between trajectories, and not to a state's own neighbours in time, say how far a new
+trajectory of the same system may lie from those that are known.
 
 Latent states of a system fill a thin curved set, which a box or an ellipsoid around all of them
-would not follow; balls around landmarks do. The factor leaves room for states between and beside
-the training states, and a rollout that runs away leaves the envelope after a few steps. A state
+would not follow; balls around landmarks do. A rollout that runs away leaves the envelope after a
+few steps. A state
 outside is held on the sphere of radius r around its nearest landmark; a state inside stays as it
 is to the bit.
 """
@@ -26,7 +29,7 @@ SAMPLED = 8192
 """Training states, evenly over the data, that landmarks are chosen from."""
 
 _SMALLEST = 0.1
-_SLACK = 2.0
+_SLACK = 1.25
 
 
 class Envelope(nn.Module):
@@ -54,9 +57,14 @@ class Envelope(nn.Module):
 
     @classmethod
     @torch.no_grad()
-    def fit(cls, states: Tensor) -> "Envelope":
-        """Covers training states (n, D)."""
-        states = states[:: -(-len(states) // SAMPLED)].double()
+    def fit(cls, states: Tensor, trajectory: Tensor) -> "Envelope":
+        """Covers training states.
+
+        Arguments:
+            states: Training states, (n, D).
+            trajectory: The number of the trajectory that each belongs to, (n,).
+        """
+        states = states.double()
         centre = states.mean(dim=0)
         centred = states - centre
         variance, vectors = torch.linalg.eigh(centred.T @ centred / len(centred))
@@ -68,7 +76,12 @@ class Envelope(nn.Module):
         while len(chosen) < min(LANDMARKS, len(places)) and nearest.max() > 0:
             chosen.append(int(nearest.argmax()))
             nearest = torch.minimum(nearest, (places - places[chosen[-1]]).norm(dim=1))
-        radius = (_SLACK * nearest.max()).clamp_min(1.0)
+        apart = torch.cdist(places, places[chosen])
+        own = trajectory[:, None] == trajectory[chosen]
+        others = apart.masked_fill(own, torch.inf).amin(dim=1)
+        others = others[others.isfinite()]  # of a single trajectory there are none
+        farthest = others.max() if len(others) else nearest.max() + 1
+        radius = (_SLACK * farthest).clamp_min(1e-6)
         return cls(*(value.float() for value in (centre, axes, places[chosen], radius)))
 
     def distance(self, states: Tensor) -> Tensor:

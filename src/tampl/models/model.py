@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
-from ..data.dataset import Normalization, Statistics
+from ..data.dataset import Dataset, Normalization, Statistics
 from ..description import Description
 from ..errors import ForecastWarning, InputError
 from ..forecast import Forecast
@@ -228,16 +228,24 @@ class MacroModel(nn.Module):
         return y.to(self.y_std.dtype) * self.y_std + self.y_mean
 
     @torch.no_grad()
-    def enclose(self, microstates: NDArray[Any], macrostates: NDArray[Any]) -> None:
-        """Takes the envelope of training frames: microstates (n, *shape), macrostates (n, m)."""
-        every = -(-len(microstates) // SAMPLED)
-        parts = []
-        for first in range(0, len(microstates), every * ENCODED):
-            chunk = slice(first, first + every * ENCODED, every)
-            parts.append(self._start_arrays(microstates[chunk], macrostates[chunk]))
+    def enclose(self, train: Dataset) -> None:
+        """Takes the envelope of the training set; a model that is not sound has none."""
+        count, frames = train.y.shape[:2]
+        # Not every k-th frame, which would be the same time of every trajectory for some k.
+        chosen = (
+            np.linspace(0, count * frames - 1, min(SAMPLED, count * frames)).round().astype(int)
+        )
+        place = np.unravel_index(chosen, (count, frames))
+        parts = [
+            self._start_arrays(train.x[run, frame], train.y[run, frame])
+            for run, frame in zip(
+                *(np.array_split(p, -(-len(p) // ENCODED)) for p in place), strict=True
+            )
+        ]
         states = torch.cat(parts)
         if states.isfinite().all():
-            self.envelope = Envelope.fit(states).to(states.device)
+            trajectory = torch.from_numpy(place[0]).to(states.device)
+            self.envelope = Envelope.fit(states, trajectory).to(states.device)
 
     def rollout(self, state: Tensor, noise: Tensor) -> Iterator[Tensor]:
         """Yields y_0, y_1, ..., y_H in physical units, each (B, m).
@@ -287,26 +295,15 @@ class MacroModel(nn.Module):
             )
         states = self._stack(np.asarray(x0))
         start = self._check_start(y0, len(states))
-        if start is not None and not limits and not self.needs_macrostates:
+        if not limits and not self.needs_macrostates:
             start = None
-        members = members if self.stochastic else 1
-        per_chunk = max(1, min(ENCODED, ROWS // members))
-        chunks = range(0, len(states), per_chunk)
-        observables = self.description.observables
-        samples = np.empty((len(states), members, horizon + 1, len(observables)))
-        inside = np.ones(samples.shape[:3], dtype=np.bool_)
-        with bar("forecasting", len(chunks), visible=progress) as advance:
-            for first in chunks:
-                chunk = slice(first, first + per_chunk)
-                known = None if start is None else start[chunk]
-                state = self._start_arrays(states[chunk], known)
-                noise = self._draw_noise(state, (horizon, members), seed=seed, first=first)
-                samples[chunk], inside[chunk] = self._roll_out(state, noise, hold=limits)
-                advance("")
+        sizes = (horizon, members if self.stochastic else 1)
+        samples, inside = self.sample(
+            states, start, sizes=sizes, seed=seed, hold=limits, progress=progress
+        )
         if limits:
-            if start is not None:
-                samples[:, :, 0] = start[:, None]
-            samples = respect_limits(samples, self.description, samples[:, :, 0])
+            samples = respect_limits(samples, self.description, start)
+        observables = self.description.observables
         found = Forecast(
             samples=samples,
             times=self.description.interval * np.arange(horizon + 1, dtype=np.float64),
@@ -319,6 +316,49 @@ class MacroModel(nn.Module):
         for line in found.warnings:
             warnings.warn(line, ForecastWarning, stacklevel=2)
         return found
+
+    def sample(
+        self,
+        states: NDArray[Any],
+        start: NDArray[np.float64] | None,
+        *,
+        sizes: tuple[int, int],
+        seed: int = 0,
+        hold: bool = False,
+        progress: bool = False,
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+        """Rolls the model out: the samples of a forecast before limits are applied.
+
+        Arguments:
+            states: Microstates in stored form, (G, *shape).
+            start: Observed macrostates at t = 0, (G, m), or None.
+            sizes: Horizon H and number of members N.
+            seed: Governs the ensemble.
+            hold: Whether to hold rollouts inside the envelope.
+            progress: Whether to show a bar.
+
+        Returns:
+            Macrostates (G, N, H + 1, m), and which of them were inside the envelope, of shape
+            (G, N, H + 1); None where there is no envelope to hold them in.
+        """
+        horizon, members = sizes
+        per_chunk = max(1, min(ENCODED, ROWS // members))
+        chunks = range(0, len(states), per_chunk)
+        shape = (len(states), members, horizon + 1)
+        samples = np.empty((*shape, len(self.description.observables)))
+        envelope = self.envelope if hold else None
+        inside = None if envelope is None else np.empty(shape, dtype=np.bool_)
+        with bar("forecasting", len(chunks), visible=progress) as advance:
+            for first in chunks:
+                chunk = slice(first, first + per_chunk)
+                state = self._start_arrays(states[chunk], None if start is None else start[chunk])
+                noise = self._draw_noise(state, sizes, seed=seed, first=first)
+                y, free = self._roll_out(state, noise, envelope)
+                samples[chunk] = y.unflatten(0, (-1, members)).cpu().numpy()
+                if inside is not None and free is not None:
+                    inside[chunk] = free.unflatten(0, (-1, members)).cpu().numpy()
+                advance("")
+        return samples, inside
 
     def save(self, path: str | Path) -> None:
         """Saves weights, architecture, description and statistics to one safetensors file."""
@@ -377,34 +417,25 @@ class MacroModel(nn.Module):
 
     @torch.inference_mode()
     def _roll_out(
-        self, state: Tensor, noise: Tensor, *, hold: bool
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Macrostates (G, N, H + 1, m), and which were inside the envelope, (G, N, H + 1).
+        self, state: Tensor, noise: Tensor, envelope: Envelope | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Macrostates (G N, H + 1, m), and which were inside the envelope, (G N, H + 1).
 
         Arguments:
             state: Initial states, (G, D).
             noise: Base noise, (H, G, N, noise_dim).
-            hold: Whether to hold rollouts inside the envelope.
+            envelope: What to hold rollouts in, or None.
         """
-        groups, members = noise.shape[1:3]
-        rows, steps = state.repeat_interleave(members, dim=0), noise.flatten(1, 2)
-        if not hold or self.envelope is None:
-            y = torch.stack(list(self.rollout(rows, steps)), dim=1)
-            free = torch.ones(y.shape[:2], dtype=torch.bool)
-            return _group(y, groups), _group(free, groups)
+        rows, steps = state.repeat_interleave(noise.shape[2], dim=0), noise.flatten(1, 2)
+        if envelope is None:
+            return torch.stack(list(self.rollout(rows, steps)), dim=1), None
         # An initial state outside is said to be, and not moved: the user has chosen it.
-        macrostates, inside = [self.read(rows)], [self.envelope.distance(rows) <= 1]
+        macrostates, inside = [self.read(rows)], [envelope.distance(rows) <= 1]
         for step in steps:
-            rows, free = self.envelope.hold(self.transition(rows, step))
+            rows, free = envelope.hold(self.transition(rows, step))
             macrostates.append(self.read(rows))
             inside.append(free)
-        y, free = torch.stack(macrostates, dim=1), torch.stack(inside, dim=1)
-        return _group(y, groups), _group(free, groups)
-
-
-def _group(values: Tensor, groups: int) -> NDArray[Any]:
-    """Rows of all members (G N, ...) to (G, N, ...)."""
-    return values.unflatten(0, (groups, -1)).cpu().numpy()
+        return torch.stack(macrostates, dim=1), torch.stack(inside, dim=1)
 
 
 def load_model(
@@ -423,7 +454,7 @@ def load_model(
     try:
         model = _rebuild(tensors, header, encoder)
     # What torch raises where names or shapes of the tensors differ is a RuntimeError.
-    except (KeyError, InputError, RuntimeError) as error:
+    except (KeyError, TypeError, InputError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path} does not hold the model it describes: {reason}") from error
     return model.to(device).eval()

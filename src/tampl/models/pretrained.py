@@ -1,9 +1,9 @@
 """ImageNet weights of ResNet-34: torchvision's public file, checked and adapted to gray pictures.
 
 The file is looked for where torch keeps what it has downloaded (`torch.hub.get_dir()`), and
-fetched once if it is not there; or its path is given. Its name carries the first digits of its
-SHA-256, against which it is checked before it is read, and it is read as tensors only, so no code
-in it runs.
+fetched once if it is not there; or its path is given. It is checked against its SHA-256, whose
+first digits are in its name, before it is read, and it is read as tensors only, so no code in it
+runs.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from ..nn.images import IMAGENET_MEAN, ResNet
 __all__ = ["URL", "load_imagenet"]
 
 URL = "https://download.pytorch.org/models/resnet34-b627a593.pth"
-DIGEST = "b627a593"
+DIGEST = "b627a593bcbe140c234610266fe4f8ae95ea42fc881d091c9b6052e6b1d0590f"
 
 
 def load_imagenet(encoder: ResNet, weights: str) -> None:
@@ -61,6 +61,6 @@ def _read(path: Path) -> dict[str, Tensor]:
     if not digest.startswith(DIGEST):
         raise InputError(
             f"{path} is not torchvision's file: its SHA-256 begins with {digest[:8]}, not with "
-            f"{DIGEST}; get {URL} again"
+            f"{DIGEST[:8]} (in full, it is {digest}, not {DIGEST}); get {URL} again"
         )
     return torch.load(path, map_location="cpu", weights_only=True)

@@ -14,7 +14,7 @@ References:
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,21 +25,24 @@ from ..errors import InputError
 from ..microstates import Particles
 from ..system import InitialState, Simulated, check_words, whole_steps
 from ..threads import map_threads
+from .bounds import MOST_FRAMES, Positive, refuse_work
 from .devices import Device, DeviceSystem, gpu
 from .kernels.clusters import find_clusters
 from .kernels.equilibration import Bath, equilibrate, minimise
 from .kernels.lennard_jones import Schedule, run_trajectories
+from .kernels.neighbours import SKIN
 from .kernels.pair_forces import Fluid, pair_table
 from .patterns import FAMILIES, draw_owner, place
 
 __all__ = ["Mixing"]
 
-Positive = Annotated[float, Field(gt=0)]
 OfPairs = tuple[Positive, Positive, Positive]
 
 # Random patterns could be arranged up to 0.88 without fail; the liquid freezes near 0.9.
 _DENSEST = 0.8
 _TOLERANCE = 1e-9
+# Neighbours are looked for in cells of about the cutoff, of which there is a table.
+_WIDEST = 2048
 # Microstates observed by one thread at a time, a trajectory of the paper's at least.
 _OBSERVED = 1024
 
@@ -86,7 +89,7 @@ class Mixing(DeviceSystem):
         (2,)
     """
 
-    particles: int = Field(default=256, ge=1)
+    particles: int = Field(default=256, ge=1, le=10_000)
     box: Positive = 32.0
     epsilon: OfPairs = (0.5, 0.6, 0.7)
     sigma: OfPairs = (1.0, 0.9, 0.9)
@@ -94,9 +97,9 @@ class Mixing(DeviceSystem):
     temperature: Positive = 1.0
     dt: Positive = 0.002
     interval: Positive = 0.4
-    frames: int = Field(default=501, ge=2)
-    patterns: tuple[str, ...] = tuple(FAMILIES)
-    equilibration: int = Field(default=5000, ge=0)
+    frames: int = Field(default=501, ge=2, le=MOST_FRAMES)
+    patterns: tuple[str, ...] = Field(default=tuple(FAMILIES), max_length=1000)
+    equilibration: int = Field(default=5000, ge=0, le=10**9)
     friction: Positive = 1.0
     reach: Positive = 2.5
 
@@ -117,7 +120,22 @@ class Mixing(DeviceSystem):
 
     @model_validator(mode="after")
     def _refuse_broken_interval(self) -> Self:
-        whole_steps(self.interval, self.dt)
+        steps = whole_steps(self.interval, self.dt) * (self.frames - 1) + self.equilibration
+        refuse_work(
+            2.0 * self.particles * steps,
+            "steps of a particle",
+            "take a longer `dt`, fewer `frames` or less `equilibration`",
+        )
+        return self
+
+    @model_validator(mode="after")
+    def _refuse_void(self) -> Self:
+        width = self.box / (self.cutoff + SKIN)
+        if width > _WIDEST:
+            raise InputError(
+                f"`box` is {self.box} and `cutoff` is {self.cutoff}; the box may be at most "
+                f"{_WIDEST} times as wide as cutoff + {SKIN}: take a smaller box"
+            )
         return self
 
     @model_validator(mode="after")

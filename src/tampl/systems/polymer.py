@@ -12,7 +12,7 @@ References:
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from ..errors import InputError
 from ..microstates import Chain
 from ..system import InitialState, Simulated, check_words, whole_steps
 from ..threads import map_threads
+from .bounds import MOST_FRAMES, Positive, Rate, refuse_work
 from .devices import Device, DeviceSystem, gpu
 from .extension import extension
 from .kernels.coils import sample_coils
@@ -31,7 +32,6 @@ from .regimes import BEADS, NAMES, load_regimes
 
 __all__ = ["Polymer"]
 
-Positive = Annotated[float, Field(gt=0)]
 Run = Callable[..., None]
 
 _SLACK = 1e-3
@@ -82,13 +82,13 @@ class Polymer(DeviceSystem):
         ((12, 3), dtype('float32'))
     """
 
-    beads: int = Field(default=BEADS, ge=3)
-    flow: float = Field(default=1.24e-3, ge=0)
+    beads: int = Field(default=BEADS, ge=3, le=5000)
+    flow: Rate = 1.24e-3
     dt: Positive = 1e-3
     interval: Positive = 10.0
-    frames: int = Field(default=1001, ge=2)
-    height: int = Field(default=100, ge=1)
-    width: int = Field(default=500, ge=1)
+    frames: int = Field(default=1001, ge=2, le=MOST_FRAMES)
+    height: int = Field(default=100, ge=1, le=10_000)
+    width: int = Field(default=500, ge=1, le=10_000)
     regimes: bool = True
 
     devices: ClassVar[Mapping[str, Device]] = {
@@ -99,7 +99,10 @@ class Polymer(DeviceSystem):
 
     @model_validator(mode="after")
     def _refuse_broken_interval(self) -> Self:
-        whole_steps(self.interval, self.dt)
+        steps = whole_steps(self.interval, self.dt) * (self.frames - 1)
+        refuse_work(
+            1.0 * self.beads * steps, "steps of a bead", "take a longer `dt`, or fewer `frames`"
+        )
         return self
 
     @model_validator(mode="after")

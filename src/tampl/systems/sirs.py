@@ -23,12 +23,11 @@ from ..description import Description, Observable, Total
 from ..errors import InputError
 from ..microstates import Lattice
 from ..system import Closure, InitialState, Simulated, System, check_words
+from .bounds import MOST_FRAMES, Positive, Rate, refuse_work
 from .closures import mean_field, pair_approximation, pair_fractions
 from .kernels.sirs import count_sites, run_chains
 
 __all__ = ["SIRS"]
-
-Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 _OBSERVABLES = (
     Observable(name="susceptible", symbol="S", lower=0, upper=1),
@@ -61,14 +60,16 @@ class SIRS(System):
 
     state_names: ClassVar[tuple[str, ...]] = ("susceptible", "infected", "recovered")
 
-    size: int = Field(default=100, ge=3)
+    size: int = Field(default=100, ge=3, le=10_000)
     beta: Rate = 8.0
     gamma: Rate = 1.0
     mu: Rate = 0.15
-    interval: float = Field(default=0.5, gt=0, allow_inf_nan=False)
-    frames: int = Field(default=101, ge=2)
+    interval: Positive = 0.5
+    frames: int = Field(default=101, ge=2, le=MOST_FRAMES)
     coverage: float = Field(default=0.05, gt=0, lt=1)
-    clusters: tuple[Annotated[int, Field(ge=1)], ...] = (1, 2, 4, 8, 16, 64)
+    clusters: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        default=(1, 2, 4, 8, 16, 64), max_length=1000
+    )
 
     @model_validator(mode="after")
     def _check_clusters(self) -> Self:
@@ -77,6 +78,13 @@ class SIRS(System):
                 f"`clusters` is {self.clusters}; at least one must be at most the "
                 f"{self._n_infected} sites infected at t = 0, so add a smaller one"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _refuse_work(self) -> Self:
+        rate = max(self.beta + self.gamma, self.mu)
+        work = self.size**2 * rate * self.interval * (self.frames - 1)
+        refuse_work(work, "events", "take a smaller `interval`, or fewer `frames`")
         return self
 
     @property

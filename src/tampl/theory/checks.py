@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import InputError
 
 __all__ = [
+    "LARGEST",
     "RANK_TOLERANCE",
     "ROUNDING",
     "TOLERANCE",
@@ -24,6 +25,7 @@ __all__ = [
     "require_batch",
     "require_count",
     "require_finite",
+    "require_moderate",
     "require_square",
     "tell",
 ]
@@ -32,6 +34,12 @@ __all__ = [
 TOLERANCE = 1e-9
 RANK_TOLERANCE = 1e-10
 ROUNDING = 1e-12
+
+LARGEST = 1e12
+"""Entries, weights and steps: tenth powers of matrices and squares of these stay finite."""
+
+SMALLEST = 1e-50
+"""The largest entry of a matrix that is not zero: its fourth power is not zero either."""
 
 
 def as_matrix(value: object, name: str) -> np.ndarray:
@@ -79,6 +87,17 @@ def require_finite(matrix: np.ndarray, name: str) -> None:
     wrong = np.count_nonzero(~np.isfinite(matrix))
     if wrong:
         raise InputError(f"`{name}` must be finite; {wrong} of its {matrix.size} entries are not")
+
+
+def require_moderate(matrix: np.ndarray, name: str) -> None:
+    """Refuses a matrix of entries that are not finite, or too large or small to be multiplied."""
+    require_finite(matrix, name)
+    largest = np.max(np.abs(matrix), initial=0.0)
+    if largest and not SMALLEST <= largest <= LARGEST:
+        raise InputError(
+            f"`{name}` has {largest:.3g} as its largest entry; for products of entries to be finite"
+            f" and not zero it must be from {SMALLEST:.0e} to {LARGEST:.0e}: use other units"
+        )
 
 
 def require_square(matrix: np.ndarray, name: str) -> None:

@@ -20,11 +20,12 @@ import numpy as np
 
 from ..errors import InputError
 from .checks import (
+    LARGEST,
     as_covariance,
     as_matrix,
     require_batch,
     require_count,
-    require_finite,
+    require_moderate,
     require_square,
 )
 
@@ -65,7 +66,7 @@ class LinearSystem:
     def __post_init__(self) -> None:
         for name in ("A", "C", "Sigma"):
             matrix = as_matrix(getattr(self, name), name)
-            require_finite(matrix, name)
+            require_moderate(matrix, name)
             object.__setattr__(self, name, matrix)
         require_square(self.A, "A")
         n = self.A.shape[-1]
@@ -170,8 +171,11 @@ class Weights:
     def __post_init__(self) -> None:
         for name in ("cur", "tr", "rec"):
             value = getattr(self, name)
-            if not (np.isfinite(value) and value >= 0):
-                raise InputError(f"`{name}` = {value} must be a finite weight of at least 0")
+            if not 0 <= value <= LARGEST:
+                raise InputError(
+                    f"`{name}` = {value} must be a finite weight of at least 0 and at most"
+                    f" {LARGEST:.0e}"
+                )
 
     def require_positive(self, *names: str) -> None:
         """Refuses weights of zero where a theorem needs the loss that they multiply."""

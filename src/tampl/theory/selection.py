@@ -145,7 +145,8 @@ def kept_variance(system: LinearSystem, B: np.ndarray, direction: np.ndarray) ->
     B = as_matrix(B, "B")
     require_full_rank(system, B)
     rows = np.linalg.svd(B @ system.root, full_matrices=False)[2]
-    q = q @ system.root
+    # Of a size near one, so that no square vanishes; a power of two rounds nothing.
+    q = q / np.exp2(np.floor(np.log2(np.max(np.abs(q))))) @ system.root
     return np.sum((q @ T(rows)) ** 2, axis=(-2, -1)) / np.sum(q**2, axis=(-2, -1))
 
 

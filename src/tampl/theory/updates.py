@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InputError
-from .checks import require_count
+from .checks import LARGEST, require_count
 from .linear import LinearSystem, Realisation, T, Weights, current_residual, transition_residual
 
 __all__ = [
@@ -172,6 +172,10 @@ def transition_differential(
     return Gradient(B=np.zeros_like(U), D=np.zeros_like(change.V), K=K)
 
 
+MOST_STEPS = 100_000
+"""Steps of either kind in a round."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Round:
     """The schedule of a TAMPL round: N_E steps of size mu_E, then N_T steps of size mu_T.
@@ -189,14 +193,21 @@ class Round:
     def __post_init__(self) -> None:
         for name in ("encoder_steps", "transition_steps"):
             require_count(getattr(self, name), name, least=1)
+            if getattr(self, name) > MOST_STEPS:
+                raise InputError(
+                    f"`{name}` = {getattr(self, name)} must be at most {MOST_STEPS:,}, since a "
+                    "certificate follows every step"
+                )
         for name in ("mu_encoder", "mu_transition"):
             require_step(getattr(self, name), name)
 
 
 def require_step(mu: float, name: str = "mu") -> None:
     """Refuse a step size that is not positive and finite."""
-    if not 0 < mu < np.inf:
-        raise InputError(f"`{name}` = {mu} must be a positive, finite step size")
+    if not 0 < mu <= LARGEST:
+        raise InputError(
+            f"`{name}` = {mu} must be a positive, finite step size of at most {LARGEST:.0e}"
+        )
 
 
 def joint_step(system: LinearSystem, r: Realisation, weights: Weights, mu: float) -> Realisation:

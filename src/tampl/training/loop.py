@@ -1,7 +1,9 @@
 """A whole training: epochs to the end of the schedule, validations, the best model.
 
 The loop opens no file. What is kept on the way goes through a `Keeper`: in memory for a notebook,
-in a folder for the laboratory, which can then take up a training that was interrupted.
+in a folder for the laboratory, which can then take up a training that was interrupted. Validations
+begin in the second half of the training. Until then the model of the last checkpoint stands for
+the best one, so that a training that is left early has a model too.
 """
 
 import math
@@ -48,7 +50,10 @@ class Keeper(Protocol):
         ...
 
     def keep_best(self, model: MacroModel) -> None:
-        """Keeps the model with the lowest validation error so far."""
+        """Keeps the model with the lowest validation error so far.
+
+        Before the first validation, this is the model of the present epoch.
+        """
         ...
 
     def keep_last(self, model: MacroModel) -> None:
@@ -115,35 +120,54 @@ def run_training(
     """
     history, total = keeper.resume(trainer), len(trainer.schedule)
     history.finished = trainer.epoch == total
-    with bar("training", total, visible=progress) as advance:
-        for _ in range(trainer.epoch):
-            advance("resumed")
-        over = False
-        while trainer.epoch < total and not over:
-            record = trainer.run_epoch()
-            due = _validation_is_due(trainer)
-            model = make_model(trainer.averaged())
-            error = _validate(model, validate, keeper, history, record) if due else None
-            if history.add(record, error):
-                say(_describe_collapse(record))
-            # Looked at after an epoch: a training that is begun gets on, however late it is.
-            over = deadline is not None and time.monotonic() >= deadline
-            history.finished = trainer.epoch == total
-            if history.finished:
-                keeper.keep_last(model)
-            # Kept with every validation: a best model is never newer than the state beside it.
-            if due or over or trainer.epoch % trainer.training.save_every == 0:
-                keeper.keep_state(trainer, history)
-            advance(_describe_epoch(record, history))
+    resumed = trainer.epoch
+    try:
+        with bar("training", total, visible=progress) as advance:
+            for _ in range(trainer.epoch):
+                advance("resumed")
+            over = False
+            while trainer.epoch < total and not over:
+                record = trainer.run_epoch()
+                # Looked at after an epoch: a training that is begun gets on, however late it is.
+                over = deadline is not None and time.monotonic() >= deadline
+                due, error = _validation_is_due(trainer), None
+                history.finished = trainer.epoch == total
+                if due:
+                    model = make_model(trainer.averaged())
+                    error = _validate(model, validate, keeper, history, record)
+                    if history.finished:
+                        keeper.keep_last(model)
+                if history.add(record, error):
+                    say(_describe_collapse(record))
+                # Kept with every validation: a best model is never newer than the state beside it.
+                if due or over or trainer.epoch % trainer.training.save_every == 0:
+                    _keep_unvalidated(trainer, keeper, history, make_model)
+                    keeper.keep_state(trainer, history)
+                advance(_describe_epoch(record, history))
+    except KeyboardInterrupt:
+        # Within an epoch there is no state to resume from, but there is a model.
+        _keep_unvalidated(trainer, keeper, history, make_model)
+        raise
+    if trainer.epoch > resumed and history.finished and (ended := _find_recovery(history)):
+        say(ended)
     if history.finished and not keeper.is_complete():  # a finished training that lost its end
         keeper.keep_last(make_model(trainer.averaged()))
         keeper.keep_state(trainer, history)
     return history
 
 
+def _keep_unvalidated(
+    trainer: Trainer, keeper: Keeper, history: History, make_model: MakeModel
+) -> None:
+    """Keeps a model where none was validated yet, once all of its parts are being trained."""
+    if history.best_epoch == 0 and trainer.in_last_turn:
+        keeper.keep_best(make_model(trainer.averaged()))
+
+
 def _validation_is_due(trainer: Trainer) -> bool:
     epoch, total = trainer.epoch, len(trainer.schedule)
-    return epoch == total or (2 * epoch > total and epoch % trainer.training.validate_every == 0)
+    late = 2 * epoch > total and epoch % trainer.training.validate_every == 0
+    return epoch == total or (late and trainer.is_settled)
 
 
 def _validate(
@@ -165,6 +189,18 @@ def _describe_collapse(record: EpochRecord) -> str:
     if latent.transition_ratio is not None:
         line += f", transition loss {latent.transition_ratio:.2g} times the variance"
     return line
+
+
+def _find_recovery(history: History) -> str | None:
+    """Takes back what was said about a collapse that had ended before the training did."""
+    collapsed = [record["epoch"] for record in history.epochs if record["collapsed"]]
+    if not collapsed or history.epochs[-1]["collapsed"]:
+        return None
+    std = history.epochs[-1]["latent"]["std_mean"]
+    return (
+        f"the latent scale recovered: its collapse ended after epoch {collapsed[-1]}, and at the "
+        f"end its std is {std:.2g}"
+    )
 
 
 def _describe_epoch(record: EpochRecord, history: History) -> str:

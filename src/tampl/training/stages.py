@@ -115,11 +115,13 @@ class Turn:
         stages: The stages.
         epochs: How often they are repeated.
         finish: Optional closing step, once, with the latent states of all training pairs.
+        settled: The fraction of the turn after which its models are worth validating.
     """
 
     stages: tuple[Stage, ...]
     epochs: int
     finish: Callable[[Modules, Latents], None] | None = None
+    settled: float = 0.0
 
 
 def current_loss(modules: Modules, z: Tensor, y: Tensor) -> Tensor:

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
+from ..errors import InputError
 from ..models import Modules
+from ..models.checkpoint import refuse_unlike
 from .replay import Replay
 from .stages import Batch, Stage
 
@@ -129,8 +131,15 @@ class Stepper:
             yield f"average/{name}", value
 
     def load(self, tensors: dict[str, Tensor]) -> None:
-        """Takes up the state that `tensors` gave, before the first step."""
-        self.steps = int(tensors["steps"])
+        """Takes up the state that `tensors` gave, before the first step.
+
+        Tensors of other names, shapes or types are refused: a fused optimiser does not look at
+        them, and would read and write beyond their ends.
+        """
+        refuse_unlike(tensors, self._expected(tensors), f"stage `{self.stage.name}`")
+        if (steps := int(tensors["steps"])) < 0:
+            raise InputError(f"stage `{self.stage.name}` has {steps} steps")
+        self.steps = steps
         for name, parameter in self.parameters.items():
             prefix = f"optimiser/{name}/"
             self.optimiser.state[parameter] = {
@@ -140,6 +149,17 @@ class Stepper:
             }
         for name, value in self.average.items():
             value.copy_(tensors[f"average/{name}"])
+
+    def _expected(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Tensors like those of a state, with moments where the state has any of a parameter."""
+        expected = {"steps": torch.tensor(0)}
+        for name, parameter in self.parameters.items():
+            prefix = f"optimiser/{name}/"
+            # A parameter that no loss has reached yet has none.
+            if any(key.startswith(prefix) for key in tensors):
+                expected |= {f"{prefix}{key}": parameter for key in ("exp_avg", "exp_avg_sq")}
+                expected[f"{prefix}step"] = torch.tensor(0.0)
+        return expected | {f"average/{name}": value for name, value in self.average.items()}
 
 
 def _moved_parameters(

@@ -142,6 +142,18 @@ class Trainer:
         self._refresh(stage)
         return self._gather(stage.needs, *next(self._batches(stage)))
 
+    @property
+    def in_last_turn(self) -> bool:
+        """Whether an epoch of the last turn is done, so that every part of a model was trained."""
+        *_, (end, turn) = self._closing.items()
+        return self.epoch > end - turn.epochs
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the model after the present epoch is worth validating."""
+        end, turn = next((e, t) for e, t in self._closing.items() if self.epoch <= e)
+        return self.epoch - (end - turn.epochs) >= turn.settled * turn.epochs
+
     def _steps(self, stage: Stage) -> int:
         """Batches of a pass, the most there can be."""
         size = stage.batch_size or self.training.batch_size
@@ -236,7 +248,9 @@ class Trainer:
     def _fitted_transition(self) -> Transition | None:
         """The transition of latent states, once a stage or a closing step has touched it."""
         if self.modules.spec.transition.carries_macrostate:
-            return None  # its loss is of another state, and the representation is finished
+            # Its loss is of another state; the transition that holds the scale of z is `anchor`.
+            anchor = dict(self.modules.named_children()).get("anchor")
+            return anchor if isinstance(anchor, Transition) else None
         stages = [stage for stages in self.schedule[: self.epoch] for stage in stages]
         moved = any("transition" in stage.moves for stage in stages)
         closed = any(end <= self.epoch and turn.finish for end, turn in self._closing.items())

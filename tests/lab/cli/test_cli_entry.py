@@ -7,6 +7,8 @@ import pytest
 
 from command import call
 from tampl.lab.cli.entry import VERBS
+from tampl.lab.sources import SOURCES
+from tampl.methods import METHODS
 
 HEAVY = ("h5py", "matplotlib", "numba", "numpy", "scipy", "torch")
 
@@ -21,6 +23,27 @@ def test_every_verb_explains_itself(verb):
     outcome = call(verb, "--help")
     assert outcome.code == 0
     assert f"tampl {verb}" in outcome.out
+
+
+def test_help_lists_the_methods_and_formats():
+    for verb in ("train", "compare", "sweep"):
+        text = call(verb, "--help").out
+        assert all(name in text for name in METHODS), text
+    assert all(name in call("import", "--help").out for name in SOURCES)
+
+
+def test_the_list_of_verbs_loads_nothing_heavy():
+    program = f"""
+import sys
+from tampl.lab.cli import main
+sys.argv = ["tampl", "--help"]
+try:
+    main()
+finally:
+    print("loaded:", *[name for name in {HEAVY} if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "loaded:", done
 
 
 def test_a_run_is_opened_and_forecast_without_a_simulator():

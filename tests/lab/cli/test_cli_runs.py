@@ -9,6 +9,8 @@ import pytest
 
 from command import call
 from tampl.data import Store
+from tampl.lab.runs import Run
+from tampl.training import Trainer
 
 RECIPE = (Path(__file__).parents[2] / "tiny.toml").read_text()
 
@@ -104,7 +106,10 @@ def test_evaluate_prints_all_scores(evaluated, data):
     ]
     assert scores["pair"]["mmd"] is None
     assert scores["tampl"]["mmd"] > 0
-    assert "TAMPL" in call("evaluate", evaluated, "--data", data).out
+    said = call("evaluate", evaluated, "--data", data).out
+    assert "TAMPL" in said and "CRPS" in said
+    crps = call("evaluate", evaluated, "--data", data, "--json").json["crps"]
+    assert crps == json.loads((evaluated / "evaluation.json").read_text())["crps"] > 0
 
 
 def test_report_writes_page_scores_and_figures(evaluated, tmp_path):
@@ -240,11 +245,88 @@ def test_no_store(recipe, tmp_path):
 
 def test_run_of_another_recipe_is_not_overwritten(run, data, tmp_path):
     other = tmp_path / "other.toml"
-    other.write_text(RECIPE.replace("epochs = 4", "epochs = 5"))
+    other.write_text(RECIPE.replace("batch_size = 8", "batch_size = 9"))
     before = snapshot(run)
     outcome = call("train", other, "--data", data, "--out", run)
-    outcome.refused(run, "training.epochs", "4", "5")
+    outcome.refused(run, "training.batch_size", "8", "9")
+    call("train", other, "--data", data, "--out", run, "--epochs", 9).refused("batch_size")
+    outcome = call("train", run / "recipe.toml", "--data", data, "--out", run, "--epochs", 3)
+    outcome.refused(run, "training.epochs", "4", "3")
     assert snapshot(run) == before
+
+
+def test_a_finished_run_is_extended_with_more_epochs(evaluated, recipe, data, copy, tmp_path):
+    run = copy(evaluated)
+    log = json.loads((run / "history.json").read_text())
+    outcome = call("train", recipe, "--data", data, "--out", run, "--epochs", 7, "--json")
+    assert outcome.json["epochs"] == 7
+    assert "extended from 4 to 7 epochs" in outcome.err and "cosine schedule of 7" in outcome.err
+    assert json.loads((run / "history.json").read_text())[:4] == log
+    call("report", run, "--out", tmp_path / "page").refused("trained further", "tampl evaluate")
+    assert call("evaluate", run, "--data", data).code == 0
+    page = Path(call("report", run, "--out", tmp_path / "page", "--json").json["report"])
+    assert "extended from 4 to 7 epochs" in page.read_text()
+    # The same length again is nothing new, and the old one is refused.
+    assert call("train", recipe, "--data", data, "--out", run, "--epochs", 7).err == ""
+    call("train", recipe, "--data", data, "--out", run).refused("training.epochs", "7", "4")
+
+
+def test_an_extended_run_goes_on_from_its_last_state(run, recipe, data, copy, tmp_path):
+    """Its first epochs are those before; the others those of no other training."""
+    extended = copy(run)
+    whole = tmp_path / "whole"
+    assert call("train", recipe, "--data", data, "--out", extended, "--epochs", 6).code == 0
+    assert call("train", recipe, "--data", data, "--out", whole, "--epochs", 6).code == 0
+    losses = [
+        [epoch["losses"] for epoch in json.loads((folder / "history.json").read_text())]
+        for folder in (run, extended, whole)
+    ]
+    assert len(losses[1]) == len(losses[2]) == 6
+    assert losses[1][:4] == losses[0] and losses[1][4:] != losses[2][4:]
+    assert (extended / "last.safetensors").read_bytes() != (run / "last.safetensors").read_bytes()
+
+
+def test_a_method_of_several_turns_is_not_extended(recipe, data, tmp_path):
+    options = ("--data", data, "--out", tmp_path / "run", "--method", "vamp")
+    assert call("train", recipe, *options).code == 0
+    before = snapshot(tmp_path / "run")
+    call("train", recipe, *options, "--epochs", 6).refused("vamp", "2 turns", "another folder")
+    assert snapshot(tmp_path / "run") == before
+
+
+def test_an_interrupted_run_says_what_is_saved_and_has_a_model(data, tmp_path, monkeypatch):
+    """Ctrl-C in the third of ten epochs, before any validation."""
+    recipe, out = tmp_path / "long.toml", tmp_path / "run"
+    recipe.write_text(RECIPE.replace("epochs = 4", "epochs = 10"))
+    begun, run_epoch = [], Trainer.run_epoch
+
+    def interrupted(trainer):
+        begun.append(trainer)
+        if len(begun) == 3:
+            raise KeyboardInterrupt
+        return run_epoch(trainer)
+
+    monkeypatch.setattr(Trainer, "run_epoch", interrupted)
+    outcome = call("train", recipe, "--data", data, "--out", out)
+    assert outcome.code == 130
+    assert f"saved in {out}: the state after epoch 2 of 10 and a first model" in outcome.err
+    np.save(tmp_path / "x.npy", Store.open(data).references().x)
+    options = ("--initial", tmp_path / "x.npy", "--horizon", 2, "--out", tmp_path / "y.npz")
+    assert call("forecast", out, *options).code == 0
+    assert Run.open(out).load_model().stochastic
+    monkeypatch.undo()
+    assert call("train", recipe, "--data", data, "--out", out, "--json").json["epochs"] == 10
+
+
+def test_an_interrupted_first_epoch_leaves_nothing_and_says_so(
+    recipe, data, tmp_path, monkeypatch
+):
+    def interrupted(trainer):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Trainer, "run_epoch", interrupted)
+    outcome = call("train", recipe, "--data", data, "--out", tmp_path / "run")
+    assert outcome.code == 130 and "nothing is saved" in outcome.err
 
 
 def test_folder_with_other_files_is_not_used(recipe, data, tmp_path):

@@ -3,7 +3,8 @@ import io
 
 from comparison_samples import make_comparison
 
-from tampl.evaluation.comparison import compare_trials
+from tampl.evaluation import Score
+from tampl.evaluation.comparison import Trial, compare_trials, summarize
 from tampl.lab.report.tables import comparison_csv, comparison_grid, difference_grid
 
 COMPARISON = make_comparison()
@@ -54,6 +55,26 @@ def test_differences_have_interval_and_verdict():
 
 def test_one_seed_has_no_interval():
     assert cells(difference_grid(COMPARISON))["macro_2"][:3] == ("+0.3000 (n = 1)", "", "")
+
+
+def test_a_comparison_of_one_seed_has_no_columns_for_intervals():
+    trials = [Trial("tampl", 1, Score(0.1, 0.01)), Trial("jld", 1, Score(0.2, 0.02))]
+    one = compare_trials(trials, choices=["tampl", "jld"], seeds=[1])
+    grid = difference_grid(one)
+    assert [column.heading for column in grid.columns] == ["Difference to TAMPL", "RMSE", "MMD²"]
+    assert grid.lines[0].cells == ("JLD", "+0.1000", "+0.0100")
+
+
+def test_single_trajectories_have_neither_mmd_nor_excess():
+    trials = [Trial("tampl", 1, Score(0.1, None)), Trial("jld", 1, Score(0.2, None))]
+    choices = ["tampl", "jld", "vamp"]
+    one = compare_trials(trials, {"persistence": Score(0.9, None)}, choices=choices, seeds=[1])
+    grid = comparison_grid(one, crps={"tampl": summarize([0.05])})
+    heads = [column.heading for column in grid.columns]
+    assert heads == ["Method", "RMSE", "CRPS", "latent std", "collapsed"]
+    assert cells(grid)["JLD"][:2] == ("0.2000", "N/A")
+    assert cells(grid)["VAMP"] == ("not yet", "", "", "")
+    assert [column.heading for column in difference_grid(one).columns][1:] == ["RMSE"]
 
 
 def test_latex_has_equal_columns_and_escapes():

@@ -125,6 +125,60 @@ def test_families_that_differ_much_are_shown_where_they_are_known(labels, shown,
     assert choose_case(cases).label == compared
 
 
+def test_no_picture_is_cut_by_the_range_of_another():
+    cases = make_cases(labels=("a", "b"))
+    chains = [scale * np.random.default_rng(0).normal(size=(9, 3)) for scale in (9.0, 1.0)]
+    shown = [replace(c, microstate=x) for c, x in zip(cases.cases, chains, strict=True)]
+    figure = figures.predictions(replace(cases, cases=tuple(shown)), "chain")
+    ranges = [np.ptp(figure.axes[place].get_xlim()) for place in (0, 4)]
+    assert ranges[0] > 3 * ranges[1]
+    assert figure.axes[1].get_ylim() == figure.axes[5].get_ylim()
+
+
+def test_units_are_on_every_axis():
+    cases = replace(make_cases(), units=("", "nm", "$a$"), time_unit="ps")
+    drawn = [figures.predictions(cases), figures.twins(cases)]
+    runs = {"tampl": replace(make_predictions(["tampl"])["tampl"], units=("", "nm", "$a$"))}
+    runs = {"tampl": replace(runs["tampl"], time_unit="ps")}
+    drawn.append(figures.comparison(runs, make_snapshots(), index=1))
+    for figure in drawn:
+        titles = [axis.get_title() for axis in figure.axes]
+        assert {"S", "I / nm", "R / $a$"} <= set(titles)
+        assert [axis.get_xlabel() for axis in figure.axes].count("time / ps") == 3
+        assert figures.png_bytes(figure).startswith(PNG_MAGIC)
+    assert "t = 0.5 ps" in [axis.get_title() for axis in drawn[-1].axes]
+    strip = figures.strip({"K=1": make_snapshots()}, time_unit="ps")
+    assert strip.axes[1].get_title() == "t = 0.5 ps"
+
+
+def test_single_trajectories_have_no_band():
+    cases = make_cases()
+    lonely = tuple(
+        replace(case, reference=Curve(case.reference.mean, None)) for case in cases.cases
+    )
+    panel = figures.predictions(replace(cases, cases=lonely)).axes[1]
+    assert len(panel.collections) == 1  # that of TAMPL
+    figures.twins(replace(cases, cases=lonely))
+
+
+def test_microstates_without_families_have_a_row_each():
+    figure = figures.predictions(make_cases(labels=("", "", "", "")))
+    assert [figure.axes[4 * row].get_ylabel() for row in range(3)] == [
+        "test 0",
+        "test 1",
+        "test 2",
+    ]
+    figure = figures.predictions(make_cases(labels=("coil", "coil")))
+    assert figure.axes[4].get_ylabel() == "coil, test 1"
+    twins = figures.twins(make_cases(labels=("", "")))
+    assert "A" in [axis.get_ylabel() for axis in twins.axes]
+
+
+def test_a_single_microstate_has_no_twins():
+    with pytest.raises(InputError, match="no twins"):
+        figures.twins(replace(make_cases(), twins=()))
+
+
 def test_lattice_colours_follow_the_states():
     image = figures.predictions(make_cases()).axes[0].images[0]
     red, green, blue, _ = image.to_rgba(np.array([[1]]))[0, 0]

@@ -138,3 +138,19 @@ def test_written_as_utf8(tmp_path):
 def test_the_package_does_not_load_matplotlib():
     code = "import sys, tampl.lab.report; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+def test_the_introduction_and_the_colours_are_escaped_and_shown():
+    report = Report(
+        title="Page",
+        introduction=["Two sentences.", HOSTILE],
+        figures={"predictions": PNG, "training": PNG},
+        captions={"predictions": HOSTILE},
+        colours={HOSTILE: "#123456"},
+    )
+    text = render_page(report)
+    assert "<p>Two sentences.</p>" in text and "<script" not in text
+    assert text.count('<i style="background: #123456"></i>&lt;script') == 1
+    parser = Balance()
+    parser.feed(text)
+    assert parser.open == []

@@ -6,6 +6,7 @@ import io
 import pytest
 
 from tampl.evaluation import Score
+from tampl.evaluation.comparison import summarize
 from tampl.lab.report.tables import score_csv, score_grid, tabulate_runs
 
 RUNS = {"tampl": Score(0.1083, 0.0112), "other": Score(0.2, 0.03)}
@@ -47,9 +48,23 @@ def test_excess_is_what_the_noise_leaves():
     assert rows["floor"].excess is None
 
 
+def headings(grid):
+    return [column.heading for column in grid.columns]
+
+
 def test_without_a_floor_there_is_no_excess():
-    (line,) = score_grid(tabulate_runs({"tampl": Score(0.1, 0.01)}, {})).lines
-    assert line.cells == ("TAMPL", "0.1000", "N/A", "0.0100", "N/A")
+    grid = score_grid(tabulate_runs({"tampl": Score(0.1, 0.01)}, {}))
+    assert headings(grid) == ["Method", "RMSE", "MMD²"]
+    assert grid.lines[0].cells == ("TAMPL", "0.1000", "0.0100")
+
+
+def test_the_crps_stands_in_the_place_of_an_absent_mmd():
+    table = tabulate_runs({"tampl": Score(0.1, None)}, {"persistence": Score(0.9, None)})
+    crps = {"tampl": summarize([0.05])}
+    grid = score_grid(table, crps=crps)
+    assert headings(grid) == ["Method", "RMSE", "CRPS"]
+    assert [line.cells[1:] for line in grid.lines] == [("0.1000", "0.0500"), ("0.9000", "N/A")]
+    assert "CRPS" not in headings(score_grid(TABLE, crps=crps))
 
 
 def test_markdown():

@@ -7,6 +7,7 @@ therefore asks the C library to keep freed memory.
 """
 
 import ctypes
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from io import TextIOWrapper
@@ -64,12 +65,14 @@ app = typer.Typer(
 )
 app.add_typer(linear.app, name="linear")
 for name, verb in VERBS.items():
-    app.command(name)(verb)
+    app.command(name, cls=verbs.ListingCommand)(verb)
 
 
 def main() -> None:
     """Runs the command line and turns wrong input into one line and exit code 2."""
     keep_freed_memory()
+    # What stops a batch job is to save first, as Ctrl-C does.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")  # a terminal may lack the ² of MMD²
@@ -83,9 +86,13 @@ def main() -> None:
         _fail(f"{error.format_message()} (see `tampl --help`)")
     except OSError as error:
         _fail(f"{error}; see that the path is right and the disk has room")
+    except MemoryError:
+        _fail("this needs more memory than there is; ask for less, or use a larger machine")
     except (KeyboardInterrupt, typer.Abort):
         message = "interrupted; the same command resumes from the last checkpoint"
         _fail(message, code=INTERRUPTED)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _fail(message: str, code: int = 2) -> None:

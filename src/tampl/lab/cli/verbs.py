@@ -1,13 +1,16 @@
 """The verbs: of the data, of one run (`train` to `results`), and of many (`demo` to `sweep`).
 
-Results are printed on standard output, as lines for people or as JSON for machines.
+Results are printed on standard output, as lines for people or as JSON for machines. The help of a
+verb lists the methods or formats that there are; they load when that help is asked for.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from ...errors import InputError
 from ...files import strict_json
@@ -15,6 +18,7 @@ from ...progress import say
 
 __all__ = [
     "Json",
+    "ListingCommand",
     "check",
     "compare",
     "demo",
@@ -42,6 +46,7 @@ DeviceName = Annotated[
     str, typer.Option(help="torch device, such as cpu or cuda; auto takes a GPU if there is one.")
 ]
 Seed = Annotated[int | None, typer.Option(min=0, help="Training seed; default: the recipe's.")]
+Epochs = Annotated[int | None, typer.Option(help="Epochs; default: the recipe's.")]
 SeedList = Annotated[
     str | None, typer.Option(help="Training seeds, such as 42,43,44; default: the recipe's.")
 ]
@@ -52,6 +57,40 @@ Budget = Annotated[
     float | None, typer.Option("--budget-s", help="Seconds after which no more work is begun.")
 ]
 SideBySide = Annotated[int, typer.Option(help="Runs trained at once, each in its own process.")]
+
+
+def _list_methods() -> list[str]:
+    from ...methods import METHODS
+    from ...plugins import known_names
+
+    return known_names(METHODS, "tampl.methods")
+
+
+def _list_formats() -> list[str]:
+    from ..sources import SOURCES
+
+    return list(SOURCES)
+
+
+_CHOICES: dict[str, Callable[[], list[str]]] = {
+    "method": _list_methods,
+    "methods": _list_methods,
+    "source": _list_formats,
+}
+"""What the help lists, by the name of an argument or option."""
+
+
+class ListingCommand(TyperCommand):
+    """A verb whose help lists the choices of its arguments and options."""
+
+    def format_help(self, *arguments: Any) -> None:  # noqa: ANN401
+        """Completes the help of the parameters, then prints it by `TyperCommand.format_help`."""
+        for parameter in self.params:
+            if parameter.name in _CHOICES:
+                choices = ", ".join(_CHOICES[parameter.name]())
+                text = getattr(parameter, "help", "").partition(" Choices:")[0]
+                setattr(parameter, "help", f"{text} Choices: {choices}.")  # noqa: B010
+        super().format_help(*arguments)
 
 
 def simulate(
@@ -76,7 +115,7 @@ def simulate(
 
 
 def import_data(
-    source: Annotated[str, typer.Argument(help="Format of the data, such as polymer-parquet.")],
+    source: Annotated[str, typer.Argument(help="Format of the data.")],
     folder: Annotated[Path, typer.Argument(help="Folder of the data.")],
     out: StoreDir,
     as_json: Json = False,
@@ -104,14 +143,15 @@ def train(
     out: Annotated[Path, typer.Option(help="Folder for the run.")],
     method: Annotated[str, typer.Option(help="Name of the method.")] = "tampl",
     seed: Seed = None,
+    epochs: Epochs = None,
     device: DeviceName = "auto",
     as_json: Json = False,
 ) -> None:
-    """Trains a model, or resumes an interrupted training."""
+    """Trains a model, resumes an interrupted training, or extends one with more epochs."""
     from .. import pipeline
     from ..recipes import read_recipe
 
-    chosen = read_recipe(recipe).with_seed(seed)
+    chosen = read_recipe(recipe).with_seed(seed).with_epochs(epochs)
     history = pipeline.train(chosen, data, out, method=method, device=device)
     result = {
         "run": str(out),
@@ -139,14 +179,16 @@ def forecast(
     result = pipeline.forecast_file(
         run, initial, out, horizon=horizon, members=samples, seed=seed, device=device
     )
+    moments = (result.mean[0, -1].tolist(), result.std[0, -1].tolist())
     final = {
-        symbol: {"mean": mean, "std": std}
-        for symbol, mean, std in zip(
-            result.symbols, result.mean[0, -1].tolist(), result.std[0, -1].tolist(), strict=True
-        )
+        symbol: {"mean": mean, "std": std, **({"unit": unit} if unit else {})}
+        for symbol, unit, mean, std in zip(result.symbols, result.units, *moments, strict=True)
     }
     shape = dict(zip(("microstates", "members", "frames"), result.samples.shape, strict=False))
-    _show({"forecast": str(out), **shape, "time": result.times[-1], "final": final}, as_json)
+    time = {"time": result.times[-1]}
+    if result.time_unit:
+        time["time_unit"] = result.time_unit
+    _show({"forecast": str(out), **shape, **time, "final": final}, as_json)
 
 
 def evaluate(
@@ -155,15 +197,18 @@ def evaluate(
     """Scores a run on the test split, beside closures, simple forecasts and the noise floor."""
     from .. import pipeline
     from ..report.tables import score_grid, tabulate_runs
+    from ..runs import Run
 
     scores = pipeline.evaluate_run(run, data, device=device)
+    crps = Run.open(run).read_record().crps
     if as_json:
         plain = {key: asdict(score) for key, score in scores.items()}
-        _show({"run": str(run), "scores": plain}, as_json)
+        _show({"run": str(run), "scores": plain, "crps": crps}, as_json)
         return
     name, *others = scores  # the model's own score comes first
     baselines = {key: scores[key] for key in others}
     print(score_grid(tabulate_runs({name: scores[name]}, baselines)).markdown())
+    print(f"CRPS against single trajectories: {_write_value(crps)}")
 
 
 def report(
@@ -266,7 +311,7 @@ def sweep(
         typer.Option(help="Folder for data, runs and table; default: runs/sweep-RECIPE-M-KEY."),
     ] = None,
     seeds: SeedList = None,
-    epochs: Annotated[int | None, typer.Option(help="Epochs; default: the recipe's.")] = None,
+    epochs: Epochs = None,
     test: Annotated[bool, typer.Option(help="Whether to score on the test split.")] = True,
     data: CampaignData = None,
     budget_s: Budget = None,
@@ -279,9 +324,7 @@ def sweep(
     from ..comparisons import sweep
     from ..recipes import Axis, parse_setting, read_recipe
 
-    chosen = read_recipe(recipe)
-    if epochs is not None:
-        chosen = chosen.with_value("training.epochs", epochs)
+    chosen = read_recipe(recipe).with_epochs(epochs)
     key, values = parse_setting(setting)
     swept = sweep(
         chosen,

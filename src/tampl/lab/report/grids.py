@@ -207,11 +207,16 @@ def _choose_format(*values: float) -> str:
 def _render_line(line: Line, columns: Sequence[Column]) -> str:
     name, *others = line.cells
     cells = "".join(
-        f"<td{_render_class(soft=column.soft)}>{escape(cell)}</td>"
+        f"<td{_render_class(soft=column.soft)}>{_render_cell(cell)}</td>"
         for cell, column in zip(others, columns[1:], strict=True)
     )
     group = _render_class(strong=line.strong, baseline=line.baseline)
     return f'<tr{group}><th scope="row">{escape(name)}</th>{cells}</tr>'
+
+
+def _render_cell(text: str) -> str:
+    # A narrow screen breaks a cell before the sign of a deviation or of an upper limit.
+    return escape(text).replace("± ", "±&nbsp;").replace("to +", "to&nbsp;+")
 
 
 def _render_class(**marks: bool) -> str:

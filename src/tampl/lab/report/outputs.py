@@ -5,20 +5,32 @@ comparison    report.html, scores.json|md|tex|csv, figures/
 sweep         sweep.json|md, figures/sweep.png|pdf
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...description import Description
 from ...evaluation.cases import Case, Cases
-from ...evaluation.comparison import ANCHOR, Comparison
+from ...evaluation.comparison import ANCHOR, Comparison, Summary, summarize, summarize_known
 from ...evaluation.health import find_collapse
 from ...evaluation.metrics import FLOOR
 from ...files import strict_json, write_texts
 from ..runs import RunRecord
 from ..snapshots import Snapshots
-from .grids import name_of, score_text
+from .grids import name_of, score_text, spread_text
+from .introduction import (
+    caption_cases,
+    caption_comparison,
+    caption_scales,
+    describe_observables,
+    find_closures,
+    introduce,
+    list_colours,
+    read_description,
+    start_alike,
+)
 from .page import Report, write_page
 from .tables import (
     comparison_csv,
@@ -45,18 +57,9 @@ if TYPE_CHECKING:
 SHOWN_LABELS = (("K=1", "K=4"), ("half-plane", "four-bands"))
 """Families of initial microstates that differ much: for each system a slow and a fast one."""
 
-_SCORES_NOTE = (
-    "Standardised units, frame t = 0 excluded; lower is better. RMSE compares ensemble means, "
-    "MMD² scalar marginal distributions (Gaussian kernel of width 1, biased estimator). The noise "
-    "floor is the expected score of a perfect model with ensembles of this size; the excess is "
-    "the part of a score that this noise does not explain. N/A: a deterministic prediction has no "
-    "distribution."
-)
-_COMPARISON_NOTE = (
-    f"A cell is the mean over training seeds with the sample standard deviation. Differences to "
-    f"{name_of(ANCHOR)} are paired by seed, with a 95 % interval of Student's t for each by "
-    f"itself; an interval that holds zero is a tie. Latent std is the spread of the latent "
-    f"coordinates in the best model's epoch, before weights are averaged."
+_LATENT_NOTE = (
+    "Latent std is the spread of the latent coordinates in the best model's epoch, before weights "
+    "are averaged."
 )
 
 
@@ -73,17 +76,25 @@ def write_report(
     from . import figures
 
     out.mkdir(parents=True, exist_ok=True)
-    (name, first), images = next(iter(runs.items())), {}
+    name, first = next(iter(runs.items()))
+    images: dict[str, bytes] = {}
+    captions: dict[str, str] = {}
     for key, run in runs.items():
         drawn = _draw_cases(run.cases, run.kind) | {
             "training": figures.training_curves(run.history),
             "latent": figures.latent_scale(run.history),
         }
+        texts = caption_cases(run.cases, run.method)
         for title, png in _save_figures(drawn, out / "figures", prefix=f"{key}-").items():
-            images[title if run is first else f"{title}, {key}"] = png
+            text, place = texts.get(title, ""), title
+            if run is not first:
+                text, place = f"{name_of(key)}, {title}. {text}".strip(), f"{title}, {key}"
+            images[place], captions[place] = png, text
     own = {key: run.scores[run.method] for key, run in runs.items()}
+    crps = {key: found for key, run in runs.items() if (found := summarize_known([run.crps]))}
     table = tabulate_runs(own, first.baselines)
-    grid, score = score_grid(table), own[name]
+    grid, score = score_grid(table, crps=crps), own[name]
+    description = read_description(first.description)
     numbers = {f"{name_of(name)}, RMSE": score.rmse}
     if FLOOR in first.baselines:
         numbers[f"{name_of(FLOOR)}, RMSE"] = first.baselines[FLOOR].rmse
@@ -91,28 +102,33 @@ def write_report(
         numbers[f"{name_of(name)}, MMD²"] = score.mmd
     others = {name_of(key): other for key, other in own.items() if key != name}
     others |= {name_of(key).lower(): other for key, other in first.baselines.items()}
-    texts = ", ".join(f"{text} {score_text(other.rmse)}" for text, other in others.items())
+    listed = ", ".join(f"{text} {score_text(other.rmse)}" for text, other in others.items())
+    aside = f" ({listed})" if listed else ""
     page = Report(
         title=f"{first.recipe['system']['name'].upper()}: forecasts from one microstate",
         tables=[grid],
-        note=_SCORES_NOTE,
-        remarks=describe_collapses(list(runs.values())),
+        note=_write_note(table, crps),
+        remarks=[*describe_collapses(list(runs.values())), *_describe_runs(runs.values())],
         summary=(
             f"From one initial microstate, {name_of(name)} forecasts the mean macrostate with an "
-            f"RMSE of {score_text(score.rmse)} standard deviations ({texts})."
+            f"RMSE of {score_text(score.rmse)} standard deviations{aside}."
         ),
+        introduction=introduce(description, runs),
         numbers={key: score_text(value) for key, value in numbers.items()},
-        facts=_list_facts(first.recipe),
+        facts=_list_facts(first.recipe, description),
         wall_times=wall_times or {"training": first.seconds},
         figures=images,
+        captions=captions,
+        colours=list_colours(description),
         provenance=first.provenance,
     )
     write_page(page, out / "report.html")
     plain = {key: asdict(value) for key, value in {**own, **first.baselines}.items()}
+    metrics = {"scores": plain, "crps": {key: found.mean for key, found in crps.items()}}
     write_texts(
         out,
         {
-            "metrics.json": strict_json({"scores": plain}, indent=1) + "\n",
+            "metrics.json": strict_json(metrics, indent=1) + "\n",
             "scores.md": grid.markdown(),
             "scores.tex": grid.latex(),
             "scores.csv": score_csv(table),
@@ -129,6 +145,7 @@ def write_comparison(
     recipe: Mapping[str, Any],
     record: Mapping[str, Any],
     snapshots: Snapshots | None,
+    description: Description | None = None,
 ) -> str:
     """Writes the page, tables and figures of a comparison; returns the table as Markdown.
 
@@ -139,10 +156,13 @@ def write_comparison(
         recipe: The recipe of all runs, as tables.
         record: The comparison as plain data, for `scores.json`.
         snapshots: A trajectory from the microstate of `choose_case`; None without a run.
+        description: What the data are of.
     """
-    scores, differences = comparison_grid(comparison), difference_grid(comparison)
+    runs = [replace(run, cases=_add_units(run.cases, description)) for run in runs]
+    crps = _summarize_crps(runs)
+    scores, differences = comparison_grid(comparison, crps=crps), difference_grid(comparison)
     grids = [scores, differences] if differences.lines else [scores]
-    remarks = [*_describe_failures(comparison), *describe_collapses(runs)]
+    remarks = [*_describe_failures(comparison), *describe_collapses(runs), *_describe_runs(runs)]
     remarks += _describe_waiting(comparison)
     items, comments = ("".join(f"{mark} {line}\n" for line in remarks) for mark in "-%")
     table = "\n".join([*(grid.markdown() for grid in grids), items])
@@ -167,15 +187,18 @@ def write_comparison(
     page = Report(
         title=f"{recipe['system']['name'].upper()}: methods compared",
         tables=grids,
-        note=f"{_COMPARISON_NOTE} {_SCORES_NOTE}",
+        note=f"{_write_seeds_note(comparison)} {_LATENT_NOTE} {_write_note(comparison, crps)}",
         remarks=remarks,
         summary=_summarize(comparison, ranking),
+        introduction=introduce(description, comparison.choices),
         numbers={
             f"{name_of(key)}, RMSE": score_text(comparison.scores[key].error) for key in shown
         },
-        facts=_list_facts(_merge_seeds(recipe, comparison)),
+        facts=_list_facts(_merge_seeds(recipe, comparison), description),
         wall_times=times,
         figures=_save_figures(_draw_comparison(comparison, runs, snapshots), out / "figures"),
+        captions=_caption_comparison(comparison, runs, snapshots),
+        colours=list_colours(description),
         provenance=runs[0].provenance if runs else {},
     )
     write_page(page, out / "report.html")
@@ -233,6 +256,79 @@ def describe_collapses(runs: Sequence[RunRecord]) -> list[str]:
     return lines
 
 
+def _add_units(cases: Cases, description: Description | None) -> Cases:
+    """The cases with units, which those of older evaluations lack."""
+    if description is None or cases.units:
+        return cases
+    units = tuple(observable.unit for observable in description.observables)
+    return replace(cases, units=units, time_unit=description.time_unit)
+
+
+def _describe_runs(runs: Iterable[RunRecord]) -> list[str]:
+    """One line for each run that was trained further than was first asked for."""
+    return [
+        f"{name_of(run.method)}, seed {run.seed}: extended from {step['from']} to {step['to']} "
+        "epochs, so that its learning rate rose again in between"
+        for run in runs
+        for step in run.training_provenance.get("extended", [])
+    ]
+
+
+def _write_note(comparison: Comparison, crps: Mapping[str, Summary]) -> str:
+    """The meaning of the columns that the table has."""
+    rows = comparison.scores
+    lines = [
+        "Scores are in standard deviations of the training set, t = 0 excluded; lower is better."
+    ]
+    mmds = [row.mmd is not None for row in rows.values()]
+    if FLOOR in rows:
+        lines.append(
+            "RMSE compares ensemble means, MMD² scalar marginal distributions (Gaussian kernel of "
+            "width 1, biased estimator). The noise floor is the expected score of a perfect model "
+            "with ensembles of this size; the excess is the part of a score that this noise does "
+            "not explain."
+        )
+        if not all(mmds):
+            lines.append("N/A: a deterministic prediction has no distribution.")
+    elif rows:
+        lines.append(
+            "Each test microstate has one trajectory: RMSE compares the mean of the forecast with "
+            "it, and there is neither a noise floor nor an MMD."
+        )
+    if closures := find_closures(comparison.baselines, comparison.choices):
+        names = " and ".join(name_of(name) for name in closures)
+        word = "are textbook equations" if len(closures) > 1 else "is a textbook equation"
+        lines.append(f"{names} {word} for the observables.")
+    if crps:
+        values = ", ".join(f"{name_of(k)} {spread_text(v.mean, v.std)}" for k, v in crps.items())
+        lines.append(
+            "CRPS compares the distribution of the forecast with single trajectories (for a "
+            f"deterministic one the mean absolute error): {values}."
+        )
+    return " ".join(lines)
+
+
+def _write_seeds_note(comparison: Comparison) -> str:
+    if len(comparison.seeds) == 1:
+        return f"Each method was trained once, with seed {comparison.seeds[0]}."
+    text = "A cell is the mean over training seeds with the sample standard deviation."
+    if comparison.paired:
+        text += (
+            f" Differences to {name_of(ANCHOR)} are paired by seed, with a 95 % interval of "
+            "Student's t for each by itself; an interval that holds zero is a tie."
+        )
+    return text
+
+
+def _summarize_crps(runs: Sequence[RunRecord]) -> dict[str, Summary]:
+    """The CRPS of each method over seeds."""
+    values: dict[str, list[float]] = {}
+    for run in runs:
+        if run.crps is not None:
+            values.setdefault(run.method, []).append(run.crps)
+    return {method: summarize(found) for method, found in values.items()}
+
+
 def _describe_failures(comparison: Comparison, key: str | None = None) -> list[str]:
     """One line for each run that failed; choices are values of `key` or else methods."""
     return [
@@ -275,7 +371,9 @@ def _merge_seeds(recipe: Mapping[str, Any], comparison: Comparison) -> dict[str,
     return {**recipe, "training": seeds | training, "methods": settings}
 
 
-def _list_facts(recipe: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _list_facts(
+    recipe: Mapping[str, Any], description: Description | None
+) -> dict[str, dict[str, Any]]:
     """The recipe's sections as groups of plain facts; a table within a section is a group."""
     groups: dict[str, dict[str, Any]] = {}
     for section in ("system", "data", "model", "training", "methods"):
@@ -284,16 +382,18 @@ def _list_facts(recipe: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             nested = isinstance(value, Mapping)
             groups.update({f"{section}, {key}": dict(value)} if nested else {})
             groups[section].update({} if nested else {key: value})
+        if section == "system":
+            groups["observables"] = dict(describe_observables(description))
     return {name.capitalize(): facts for name, facts in groups.items()}
 
 
 def _draw_cases(cases: Cases, kind: str) -> "dict[str, Figure]":
     from . import figures
 
-    return {
-        "predictions": figures.predictions(cases, kind, labels=choose_labels(cases)),
-        "twins": figures.twins(cases, kind),
-    }
+    drawn = {"predictions": figures.predictions(cases, kind, labels=choose_labels(cases))}
+    if start_alike(cases) is not None:
+        drawn["twins"] = figures.twins(cases, kind)
+    return drawn
 
 
 def _draw_comparison(
@@ -309,16 +409,39 @@ def _draw_comparison(
     }
     histories = {method: found for method, found in by_method.items() if found}
     drawn = {"latent scales": figures.latent_scales(histories)}
-    first_seed = {run.method: run for run in runs if run.seed == comparison.seeds[0]}
-    if ANCHOR in first_seed:
-        drawn |= _draw_cases(first_seed[ANCHOR].cases, runs[0].kind)
-    cases = {
-        method: first_seed[method].cases for method in comparison.choices if method in first_seed
-    }
+    cases = _find_shown(comparison, runs)
+    if cases:
+        main = ANCHOR if ANCHOR in cases else next(iter(cases))
+        drawn |= _draw_cases(cases[main], runs[0].kind)
     if cases and snapshots is not None:
         index = choose_case(next(iter(cases.values()))).index
         drawn["comparison"] = figures.comparison(cases, snapshots, index=index, kind=runs[0].kind)
     return drawn
+
+
+def _find_shown(comparison: Comparison, runs: Sequence[RunRecord]) -> dict[str, Cases]:
+    """The cases of each method's run with the first seed."""
+    found = {run.method: run.cases for run in runs if run.seed == comparison.seeds[0]}
+    return {method: found[method] for method in comparison.choices if method in found}
+
+
+def _caption_comparison(
+    comparison: Comparison, runs: Sequence[RunRecord], snapshots: Snapshots | None
+) -> dict[str, str]:
+    """The captions of the figures of `_draw_comparison`."""
+    captions = {"latent scales": caption_scales(comparison.seeds)}
+    cases = _find_shown(comparison, runs)
+    if cases:
+        main = ANCHOR if ANCHOR in cases else next(iter(cases))
+        captions |= caption_cases(cases[main], main)
+    if cases and snapshots is not None:
+        captions["comparison"] = caption_comparison(
+            cases,
+            choose_case(next(iter(cases.values()))).index,
+            seed=comparison.seeds[0],
+            snapshots=len(snapshots.times),
+        )
+    return captions
 
 
 def _save_figures(

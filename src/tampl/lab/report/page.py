@@ -34,6 +34,7 @@ $style</style>
 <header>
 <h1>$title</h1>
 $summary
+$introduction
 $tiles
 </header>
 <main>
@@ -88,15 +89,17 @@ figure { margin: 0 0 2rem; }
 img { display: block; width: 100%; height: auto; }
 figcaption, .note { margin-top: .6rem; max-width: 44rem; color: var(--soft); font-size: .95rem; }
 figure.narrow img { max-width: 40rem; }
+.colours { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; margin: .4rem 0 0; padding: 0;
+  list-style: none; color: var(--soft); font-size: .95rem; }
+.colours i { display: inline-block; width: .8em; height: .8em; margin-right: .4em;
+  border: 1px solid #b9b9b4; }
 footer { margin-top: 3rem; padding-top: .8rem; border-top: 1px solid var(--rule);
   color: var(--soft); font-size: .9rem; }
 @media (max-width: 36rem) {
   body { padding: 1.4rem 1rem 2rem; font-size: 1rem; }
   h1 { font-size: 1.6rem; }
-  th, td { padding: .3rem .45rem; font-size: .88rem; }
-  tbody th { white-space: normal; }
+  th, td { padding: .3rem .2rem; font-size: .74rem; line-height: 1.3; white-space: normal; }
   .groups { gap: 1.4rem; }
-  figure img { min-width: 40rem; }
   .tiles { gap: .8rem 1.6rem; } .tiles dd { font-size: 1.3rem; }
 }
 @media print {
@@ -116,17 +119,6 @@ _SECTIONS = {
 }
 
 _CAPTIONS = {
-    "predictions": (
-        "Initial microstates and their macroscopic futures. Bands are one standard deviation over "
-        "the members of an ensemble; closures are deterministic. Test microstates, not seen in "
-        "training."
-    ),
-    "twins": (
-        "Two test microstates whose initial macrostates are the same, or as close as any two. "
-        "A forecast that starts from the macrostate alone must be the same for both; a latent "
-        "state of the microstate can tell them apart. Bands are one standard deviation of the "
-        "simulations."
-    ),
     "training": (
         "Losses of each training stage, and the error of rollouts from validation microstates "
         "where it was measured."
@@ -135,20 +127,13 @@ _CAPTIONS = {
         "Standard deviation of the latent coordinates over the data and their effective rank. A "
         "collapse would show as a fall by orders of magnitude."
     ),
-    "comparison": (
-        "On top one simulated trajectory of microstates. Below, from the same initial microstate, "
-        "the observables by many simulations (black) and by each method: the mean, and one "
-        "standard deviation over members as a band; a deterministic method has no band. All "
-        "panels of a column have the same range, that of the simulation with a margin, and cut "
-        "curves that leave it. All methods were trained with the first seed."
-    ),
-    "latent scales": (
-        "Mean standard deviation of the latent coordinates over the data, epoch by epoch; the "
-        "first seed strong, the others faint. A collapse shows as a fall by orders of magnitude."
-    ),
 }
+"""Captions that fit any data; the others come with the report."""
 
 _NARROW = ("latent", "latent scales")
+
+_PICTURED = ("predictions", "comparison", "twins")
+"""Figures that show microstates."""
 
 
 @dataclass(frozen=True)
@@ -161,10 +146,13 @@ class Report:
         note: The meaning of the columns.
         remarks: Remarks on the scores, one line each.
         summary: One or two sentences under the title; may be empty.
+        introduction: What the system, the observables and the methods are, one sentence each.
         numbers: The main numbers, by name.
         facts: The settings, in groups, e.g. `{"System": {"beta": 8.0}, "Data": {"seed": 1}}`.
         wall_times: Seconds that each part took, e.g. `{"simulate": 61.2}`.
         figures: PNG images by name; those without a section come last.
+        captions: Captions by name of a figure, where they depend on the data.
+        colours: What the colours in pictures of microstates mean: `{"infected": "#c8322b"}`.
         provenance: Versions, hardware, command.
     """
 
@@ -173,10 +161,13 @@ class Report:
     note: str = ""
     remarks: Sequence[str] = ()
     summary: str = ""
+    introduction: Sequence[str] = ()
     numbers: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, Facts] = field(default_factory=dict)
     wall_times: Mapping[str, float] = field(default_factory=dict)
     figures: Mapping[str, bytes] = field(default_factory=dict)
+    captions: Mapping[str, str] = field(default_factory=dict)
+    colours: Mapping[str, str] = field(default_factory=dict)
     provenance: Facts = field(default_factory=dict)
 
 
@@ -203,6 +194,7 @@ def render_page(report: Report) -> str:
     return PAGE.substitute(
         title=escape(report.title),
         summary=f'<p class="lead">{escape(report.summary)}</p>' if report.summary else "",
+        introduction="\n".join(f"<p>{escape(line)}</p>" for line in report.introduction),
         tiles=_render_tiles(report),
         style=STYLE,
         sections="\n".join(section for section in sections if section),
@@ -249,14 +241,25 @@ def _render_figures(report: Report, names: Sequence[str]) -> str:
         if name not in report.figures:
             continue
         source = base64.b64encode(report.figures[name]).decode("ascii")
-        caption = escape(_CAPTIONS.get(name, name))
+        caption = escape(report.captions.get(name) or _CAPTIONS.get(name, name))
         group = ' class="narrow"' if name in _NARROW else ""
         image = f'<img src="data:image/png;base64,{source}" alt="{escape(name)}: {caption}">'
         figures.append(
             f'<figure{group}><div class="wide">{image}</div>'
-            f"<figcaption>{caption}</figcaption></figure>"
+            f"<figcaption>{caption}{_render_colours(report, name)}</figcaption></figure>"
         )
     return "\n".join(figures)
+
+
+def _render_colours(report: Report, name: str) -> str:
+    """The legend of the colours, where a figure shows microstates."""
+    if not report.colours or name.partition(",")[0] not in _PICTURED:
+        return ""
+    items = (
+        f'<li><i style="background: {escape(color)}"></i>{escape(text)}</li>'
+        for text, color in report.colours.items()
+    )
+    return f'<ul class="colours">{"".join(items)}</ul>'
 
 
 def _render_facts(facts: Facts, group: str = "facts") -> str:
@@ -278,7 +281,7 @@ def _write_value(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {_write_value(part)}" for key, part in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(_write_value(part) for part in value)
+        return ", ".join(_write_value(part) for part in value) or "none"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

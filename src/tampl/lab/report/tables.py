@@ -4,12 +4,16 @@ One line for each choice, then the baselines: noise floor, closures, mean traini
 persistence. The excess is the part of a score that the noise of finite ensembles does not explain
 (`tampl.evaluation.excess`). A deterministic prediction has no distribution and so no MMD (N/A).
 
+Columns that no line has a value for are left out: without a noise floor there is no excess, and
+with one trajectory from each test microstate no MMD; the CRPS stands in its place.
+
 A cell over fewer seeds than were asked for says how many it has. A difference is that of a method
 to TAMPL, paired by seed: below zero the method is better. Its 95 % interval stands beside it; an
 interval that holds zero is a tie.
 """
 
 from collections.abc import Mapping
+from itertools import compress
 
 from ...evaluation.comparison import (
     ANCHOR,
@@ -44,7 +48,6 @@ __all__ = [
 ]
 
 _SCORES = (
-    Column("Method"),
     Column("RMSE"),
     Column("excess", soft=True),
     Column("MMD²"),
@@ -52,7 +55,6 @@ _SCORES = (
 )
 _TRAINING = (Column("latent std"), Column("collapsed"))
 _DIFFERENCES = (
-    Column(f"Difference to {name_of(ANCHOR)}"),
     Column("RMSE"),
     Column("95 % interval", soft=True),
     Column("verdict"),
@@ -60,6 +62,9 @@ _DIFFERENCES = (
     Column("95 % interval", soft=True),
     Column("verdict"),
 )
+Crps = Mapping[str, Summary]
+"""The CRPS over seeds, by method or by name of a run."""
+
 _CSV_SCORES = ("key", "method", "rmse", "rmse_excess", "mmd2", "mmd2_excess")
 _CSV_COMPARISON = (
     *("key", "method", "n"),
@@ -77,45 +82,60 @@ def tabulate_runs(scores: Mapping[str, Score], baselines: Mapping[str, Score]) -
     return compare_trials(trials, baselines, choices=list(scores), seeds=[0])
 
 
-def score_grid(runs: Comparison) -> Grid:
-    """The table of single runs."""
+def score_grid(runs: Comparison, *, crps: Crps | None = None) -> Grid:
+    """The table of single runs.
+
+    Arguments:
+        runs: The runs.
+        crps: The CRPS of each run; a column where no line has an MMD.
+    """
+    columns, cells = _tabulate_scores(runs, crps or {})
     lines = [
-        Line(
-            (name_of(key), *_write_scores(runs, key)),
-            strong=key in runs.choices,
-            baseline=key in runs.baselines,
-        )
-        for key in runs.scores
+        Line((name_of(key), *texts), strong=key in runs.choices, baseline=key in runs.baselines)
+        for key, texts in cells.items()
     ]
-    return Grid(_SCORES, tuple(lines))
+    return Grid((Column("Method"), *columns), tuple(lines))
 
 
-def comparison_grid(comparison: Comparison) -> Grid:
-    """The table of methods over seeds."""
+def comparison_grid(comparison: Comparison, *, crps: Crps | None = None) -> Grid:
+    """The table of methods over seeds.
+
+    Arguments:
+        comparison: The methods compared.
+        crps: The CRPS of each method's runs; a column where no line has an MMD.
+    """
+    columns, scores = _tabulate_scores(comparison, crps or {})
     lines = []
     for method in comparison.choices:
         row = comparison.scores.get(method)
         if row is None:
             waits = any(method == other for other, _ in comparison.waiting)
-            cells = ("not yet" if waits else "failed", *[""] * 5)
+            cells = ("not yet" if waits else "failed", *[""] * (len(columns) + 1))
         else:
             latent = MISSING if row.latent_std is None else f"{row.latent_std.mean:.3g}"
             collapsed = f"{len(row.collapsed)} of {len(row.seeds)}" if row.collapsed else "no"
-            cells = (*_write_scores(comparison, method), latent, collapsed)
+            cells = (*scores[method], latent, collapsed)
         lines.append(Line((name_of(method), *cells), strong=method == ANCHOR))
     for key in comparison.baselines:
-        lines.append(Line((name_of(key), *_write_scores(comparison, key), "", ""), baseline=True))
-    return Grid((*_SCORES, *_TRAINING), tuple(lines))
+        lines.append(Line((name_of(key), *scores[key], "", ""), baseline=True))
+    return Grid((Column("Method"), *columns, *_TRAINING), tuple(lines))
 
 
 def difference_grid(comparison: Comparison) -> Grid:
-    """Differences to TAMPL: one line for each other method with a seed in common."""
-    wanted = len(comparison.seeds)
-    lines = tuple(
-        Line((name_of(key), *_write_pair(pair.rmse, wanted), *_write_pair(pair.mmd, wanted)))
-        for key, pair in comparison.paired.items()
-    )
-    return Grid(_DIFFERENCES, lines)
+    """Differences to TAMPL: one line for each other method with a seed in common.
+
+    Without a second seed there is no interval, and no column for one.
+    """
+    pairs, wanted = comparison.paired, len(comparison.seeds)
+    mmds = [pair.mmd for pair in pairs.values() if pair.mmd is not None]
+    interval = any(part.low is not None for part in (*mmds, *(p.rmse for p in pairs.values())))
+    shown = (True, interval, interval, bool(mmds), *[bool(mmds) and interval] * 2)
+    lines = []
+    for key, pair in pairs.items():
+        cells = (*_write_pair(pair.rmse, wanted), *_write_pair(pair.mmd, wanted))
+        lines.append(Line((name_of(key), *compress(cells, shown))))
+    first = Column(f"Difference to {name_of(ANCHOR)}")
+    return Grid((first, *compress(_DIFFERENCES, shown)), tuple(lines))
 
 
 def sweep_grid(comparison: Comparison, *, heading: str, test: bool) -> Grid:
@@ -158,6 +178,27 @@ def comparison_csv(comparison: Comparison) -> str:
         line = [key, name_of(key), count, *rmse, *mmd, latent, collapsed, "; ".join(reasons)]
         lines.append(line)
     return csv_text(_CSV_COMPARISON, lines)
+
+
+def _tabulate_scores(
+    comparison: Comparison, crps: Crps
+) -> tuple[list[Column], dict[str, list[str]]]:
+    """Columns of scores that some line has a value for, and the cells of every line."""
+    rows = comparison.scores.values()
+    # Before the first run has finished nothing is known, and all columns stand.
+    excess = not rows or any(row.excess is not None for row in rows)
+    mmd = not rows or any(row.mmd is not None for row in rows)
+    shown = (True, excess, mmd, mmd and excess)
+    columns = list(compress(_SCORES, shown))
+    cells = {
+        key: list(compress(_write_scores(comparison, key), shown)) for key in comparison.scores
+    }
+    if crps and not mmd:
+        columns.append(Column("CRPS"))
+        for key, texts in cells.items():
+            wanted = len(comparison.seeds) if key in comparison.choices else 1
+            texts.append(_write_summary(crps.get(key), wanted))
+    return columns, cells
 
 
 def _write_scores(comparison: Comparison, key: str) -> tuple[str, ...]:

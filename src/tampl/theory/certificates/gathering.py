@@ -14,13 +14,13 @@ Reference: the paper's section "Analysis" and its appendix "Proofs and Supportin
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
+from typing import Any, BinaryIO
+from zipfile import ZipFile
 
 import numpy as np
 
 from ...errors import InputError
-from ..checks import TOLERANCE
+from ..checks import TOLERANCE, require_moderate
 from ..linear import (
     LinearSystem,
     Realisation,
@@ -56,6 +56,9 @@ HORIZON = 10
 
 ABOUT_EXACT = ("local convergence", "TAMPL rounds")
 """Names of the findings about exact realisations, which depend on the latent coordinates."""
+
+MOST_BYTES = 2**30
+"""Numbers in a file: matrices of that size would take days."""
 
 SYSTEM, MODEL = ("A", "C", "Sigma"), ("B", "D", "K")
 """Names of the arrays in a file."""
@@ -100,6 +103,7 @@ def certify(
     for name in MODEL:
         if (shape := getattr(r, name).shape)[:-2]:
             raise InputError(f"`{name}` must be one matrix, not a batch; its shape is {shape}")
+        require_moderate(getattr(r, name), name)
     exact, incorrect = is_exact(system, r), _is_incorrect(system, r)
     if not (exact or incorrect or partial):
         try:
@@ -335,18 +339,37 @@ def _as_finding(name: str, record: Any) -> Finding:  # noqa: ANN401
 
 def _read_arrays(path: Path) -> dict[str, np.ndarray]:
     wrong = f"{path} is no archive of arrays; write one with `numpy.savez`"
-    try:
-        # Opened here, because NumPy leaves a file open that turns out to be no archive.
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (ValueError, EOFError, BadZipFile, AttributeError, TypeError) as error:
-        raise InputError(wrong) from error
+    if path.exists() and not path.is_file():
+        raise InputError(wrong)
+    # Opened here, because NumPy leaves a file open that turns out to be no archive.
+    with path.open("rb") as stream:
+        try:
+            _refuse_oversized(stream, path)
+            with np.load(stream, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+        except InputError:
+            raise
+        # Which one depends on the damaged byte: zlib, zipfile, tokenize and NumPy have their own.
+        except Exception as error:
+            raise InputError(wrong) from error
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf":
             raise InputError(f"`{name}` in {path} must be real numbers; its type is {array.dtype}")
     if unknown := sorted(set(arrays) - {*SYSTEM, *MODEL, "d"}):
         raise InputError(f"{path} has unknown arrays {unknown}; names are A, C, Sigma, B, D, K, d")
     return arrays
+
+
+def _refuse_oversized(stream: BinaryIO, path: Path) -> None:
+    """Refuses an archive whose arrays would fill the memory once they are unpacked."""
+    with ZipFile(stream) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    stream.seek(0)
+    if size > MOST_BYTES:
+        raise InputError(
+            f"{path} holds {size / 2**30:,.1f} GiB of numbers once it is unpacked; at most "
+            f"{MOST_BYTES / 2**30:.0f} GiB are read"
+        )
 
 
 def _read_dimension(arrays: dict[str, np.ndarray], path: str | Path) -> int:

@@ -163,10 +163,6 @@ Legend = list[tuple[Any, str]]
 _BAND = 0.2
 
 
-# Of the mean distance of particles; those of the paper's liquid then nearly touch.
-_RADIUS = 0.36
-
-
 def draw_microstate(axis: Axes, microstate: NDArray[Any], kind: str, *, frame: str = INK) -> None:
     """Draws one microstate in stored form, as its kind draws it.
 
@@ -180,6 +176,8 @@ def draw_microstate(axis: Axes, microstate: NDArray[Any], kind: str, *, frame: s
         draw = find_kind(kind).draw
     except InputError:  # a record can be read without the plug-in that made it
         draw = Microstate.draw
+        if microstate.ndim > 2:  # a picture: the first axis downwards, all others side by side
+            microstate = microstate.reshape(len(microstate), -1)
     draw(axis, microstate)
     axis.grid(False)
     for spine in axis.spines.values():

@@ -23,6 +23,9 @@ _TWIN_NAMES = ("A", "B")
 _ROW, _SNAPSHOTS, _EDGE = 0.82, 1.45, 0.75
 """Inches: a row of curves, the row of microstates, and legend with time axis."""
 
+_ALONE = 3
+"""Rows where all microstates are of one family."""
+
 _ROOM = 0.25
 """How far panels reach beyond the simulation's band, as a part of its range."""
 
@@ -36,23 +39,26 @@ def predictions(
     Arguments:
         cases: The cases kept by the evaluation.
         kind: Kind of the microstates, e.g. `description.microstate.kind`.
-        labels: Families to show, one row each; all of them by default.
+        labels: Families to show, one row each; all of them by default. Where all microstates are
+            of one family, the first few of them are shown.
     """
     rows, columns = _choose_rows(cases, labels), len(cases.symbols)
+    texts = _label_rows(rows)
     figure = Figure(figsize=(drawing.WIDTH, 0.55 + 1.45 * len(rows)), layout="constrained")
-    # One scale for each observable, so that rows can be compared.
     axes = figure.subplots(
-        len(rows),
-        1 + columns,
-        sharex="col",
-        sharey="col",
-        squeeze=False,
-        width_ratios=[0.78, *[1.0] * columns],
+        len(rows), 1 + columns, squeeze=False, width_ratios=[0.78, *[1.0] * columns]
     )
-    spread = {"reference": True}
-    for (picture, *panels), case in zip(axes, rows, strict=True):
+    # One scale for each observable, so that rows can be compared; a picture has its own.
+    for row in axes[1:, 1:]:
+        for axis, first in zip(row, axes[0, 1:], strict=True):
+            axis.sharex(first)
+            axis.sharey(first)
+    for axis in axes[:-1, 1:].flat:
+        axis.tick_params(labelbottom=False)
+    spread = {"reference": any(case.reference.std is not None for case in rows)}
+    for (picture, *panels), case, text in zip(axes, rows, texts, strict=True):
         draw_microstate(picture, case.microstate, kind)
-        picture.set_ylabel(case.label, parse_math=False)
+        picture.set_ylabel(text, parse_math=False)
         draw_curve(panels, cases.times, case.reference, drawing.stroke_of("reference"))
         # Ensembles are drawn last, above deterministic curves: they are the subject of the figure.
         order = sorted(case.predictions.items(), key=lambda item: item[1].std is not None)
@@ -77,6 +83,8 @@ def twins(cases: Cases, kind: str = "lattice") -> Figure:
     as that of a closure in the macrostate must be, is drawn once and in gray.
     """
     pair = [cases.case(index) for index in cases.twins]
+    if not pair:
+        raise InputError("`cases` has no twins; a single test microstate has none")
     figure = Figure(figsize=(drawing.WIDTH, 3.0), layout="constrained")
     panels = [f"panel {j}" for j in range(len(cases.symbols))]
     axes = figure.subplot_mosaic(
@@ -85,10 +93,12 @@ def twins(cases: Cases, kind: str = "lattice") -> Figure:
     columns, legend = [axes[panel] for panel in panels], []
     for name, case, color in zip(_TWIN_NAMES, pair, drawing.TWINS, strict=True):
         draw_microstate(axes[name], case.microstate, kind, frame=color)
-        axes[name].set_ylabel(f"{name}: {case.label}", parse_math=False, color=color)
+        text = f"{name}: {case.label}" if case.label else name
+        axes[name].set_ylabel(text, parse_math=False, color=color)
         line = drawing.Stroke(color, width=1.9)
         draw_curve(columns, cases.times, case.reference, line)
-        legend.append(make_entry(line, f"Simulation from {name}", band=True))
+        band = case.reference.std is not None
+        legend.append(make_entry(line, f"Simulation from {name}", band=band))
     for name in pair[0].predictions:
         if name not in pair[1].predictions:
             continue
@@ -121,8 +131,8 @@ def comparison(
     heights = [_SNAPSHOTS, _EDGE + _ROW * len(predictions)]
     figure = Figure(figsize=(drawing.WIDTH, sum(heights)), layout="constrained")
     above, below = figure.subfigures(2, 1, height_ratios=heights, squeeze=False)[:, 0]
-    _draw_snapshots(above, snapshots, kind)
     first, simulation = next(iter(predictions.values())), drawing.stroke_of("reference")
+    _draw_snapshots(above, snapshots, kind, first.time_unit)
     axes = below.subplots(
         len(predictions), len(first.symbols), sharex=True, sharey="col", squeeze=False
     )
@@ -141,30 +151,38 @@ def comparison(
         )
     _label_grid(axes, first)
     _set_ranges(axes[0], first.case(index).reference)
-    method_entry = make_entry(drawing.Stroke(drawing.MUTED), "Method, in its colour", band=True)
-    place_legend(below, [make_entry(simulation, name_of("reference"), band=True), method_entry])
+    found = [(name, cases.case(index)) for name, cases in predictions.items()]
+    spread = any(case.predictions[name].std is not None for name, case in found)
+    legend = {
+        name_of("reference"): (simulation, first.case(index).reference.std is not None),
+        "Method, in its colour": (drawing.Stroke(drawing.MUTED), spread),
+    }
+    place_legend(below, [make_entry(line, t, band=band) for t, (line, band) in legend.items()])
     return figure
 
 
 @rc_context(drawing.RC)
-def strip(rows: Mapping[str, Snapshots], kind: str = "lattice") -> Figure:
+def strip(rows: Mapping[str, Snapshots], kind: str = "lattice", *, time_unit: str = "") -> Figure:
     """Microstates along trajectories.
 
     Arguments:
         rows: One trajectory for each row, by the row's label.
         kind: Kind of the microstates, e.g. `description.microstate.kind`.
+        time_unit: Unit of the times.
     """
     if not rows:
         raise InputError("`rows` is empty; give one trajectory at least")
     figure = Figure(figsize=(drawing.WIDTH, _SNAPSHOTS * len(rows)), layout="constrained")
     parts = figure.subfigures(len(rows), 1, squeeze=False)[:, 0]
     for part, (label, snapshots) in zip(parts, rows.items(), strict=True):
-        first = _draw_snapshots(part, snapshots, kind)
+        first = _draw_snapshots(part, snapshots, kind, time_unit)
         first.set_ylabel(label, parse_math=False)
     return figure
 
 
 def _choose_rows(cases: Cases, labels: Sequence[str] | None) -> list[Case]:
+    if labels is None and len({case.label for case in cases.cases}) == 1:
+        return list(cases.cases[:_ALONE])
     first: dict[str, Case] = {}
     for case in cases.cases:
         first.setdefault(case.label, case)
@@ -174,16 +192,27 @@ def _choose_rows(cases: Cases, labels: Sequence[str] | None) -> list[Case]:
     return [first[label] for label in wanted]
 
 
+def _label_rows(rows: Sequence[Case]) -> list[str]:
+    """The family of each microstate, with its number where the family alone does not tell."""
+    families = [case.label for case in rows]
+    return [
+        case.label
+        if case.label and families.count(case.label) == 1
+        else ", ".join(filter(None, [case.label, f"test {case.index}"]))
+        for case in rows
+    ]
+
+
 def _label_grid(panels: NDArray[Any], cases: Cases) -> None:
     """Labels panels of curves, one column for each observable."""
     for number, row in enumerate(panels):
-        for axis, symbol in zip(row, cases.symbols, strict=True):
-            label_panel(axis, cases.times, title="" if number else symbol)
+        for axis, label in zip(row, cases.axis_labels, strict=True):
+            label_panel(axis, cases.times, title="" if number else label)
     for axis in panels[-1]:
-        axis.set_xlabel("time")
+        axis.set_xlabel(cases.time_label, parse_math=False)
 
 
-def _draw_snapshots(figure: SubFigure, snapshots: Snapshots, kind: str) -> Axes:
+def _draw_snapshots(figure: SubFigure, snapshots: Snapshots, kind: str, time_unit: str) -> Axes:
     """Draws a row of microstates and returns the first one's axes."""
     count = len(snapshots.times)
     # As many places as six snapshots take, so that a single one does not fill the page.
@@ -192,7 +221,10 @@ def _draw_snapshots(figure: SubFigure, snapshots: Snapshots, kind: str) -> Axes:
         axis.set_visible(False)
     for axis, time, microstate in zip(axes, snapshots.times, snapshots.microstates, strict=False):
         draw_microstate(axis, microstate, kind)
-        axis.set_title(f"$t = {time:g}$")
+        if time_unit:  # which may hold any sign, and is no formula
+            axis.set_title(f"t = {time:g} {time_unit}", parse_math=False)
+        else:
+            axis.set_title(f"$t = {time:g}$")
     return axes[0]
 
 
