@@ -48,14 +48,12 @@ print(model)
 # %% Forecast: an ensemble of futures from one lattice each
 ahead = model.forecast(test.x[:, 0], y0=test.y[:, 0], horizon=FRAMES - 1, members=64, seed=1)
 low, high = ahead.quantiles([0.1, 0.9])
-print(f"I at t = {ahead.times[-1]:g}, first test lattice: {ahead.mean[0, -1, 1]:.3f} +- "
-      f"{ahead.std[0, -1, 1]:.3f}, 80 % between {low[0, -1, 1]:.3f} and {high[0, -1, 1]:.3f}")  # fmt: skip
+print("I at the end, first test lattice:", ahead.mean[0, -1, 1], "+-", ahead.std[0, -1, 1])
+print("80 % of the members lie between", low[0, -1, 1], "and", high[0, -1, 1])
 figure = ahead.plot(truth=test.y)
 
 # %% How good is it?
-scores = tampl.evaluate(model, test)
-print(f"RMSE {scores.rmse:.3f}; mean training trajectory {scores.mean_trajectory.rmse:.3f}, "
-      f"persistence {scores.persistence.rmse:.3f} (standardised units)")  # fmt: skip
+print(tampl.evaluate(model, test))
 
 # %% Keep it
 if __name__ == "__main__":

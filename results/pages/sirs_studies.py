@@ -1,12 +1,16 @@
 """What was varied, tuned, timed and tried at the paper's size."""
 
+from collections.abc import Mapping
+
+from .paper import JLD_WEIGHTS
 from .records import Record, Records, Section
 from .tables import accuracy_table, cost_table, listed, machine, seeded, sweep_table, tuning_table
 
 
 def write_jld_sweep(records: Records) -> str:
     """JLD over the weight of its transition loss."""
-    return _write_sweep(records, "sweep-sirs-jld.json", "Weight of JLD's transition loss")
+    title = "Weight of JLD's transition loss"
+    return _write_sweep(records, "sweep-sirs-jld.json", title, paper=JLD_WEIGHTS)
 
 
 def write_dimension_sweep(records: Records) -> str:
@@ -14,14 +18,20 @@ def write_dimension_sweep(records: Records) -> str:
     return _write_sweep(records, "sweep-sirs-latent_dim.json", "Latent dimension of TAMPL")
 
 
-def _write_sweep(records: Records, name: str, title: str) -> str:
+def _write_sweep(
+    records: Records,
+    name: str,
+    title: str,
+    *,
+    paper: Mapping[float, tuple[str, str]] | None = None,
+) -> str:
     sweep = records.load(name)
     return f"""\
 ### {title}
 
 {seeded(sweep["seeds"])}, on {machine(sweep)}. `results/{name}`.
 
-{sweep_table(sweep)}
+{sweep_table(sweep, paper)}
 """
 
 

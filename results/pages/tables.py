@@ -50,16 +50,23 @@ def trained(runs: Sequence[RunRecord]) -> str:
     return f"trained on {listed(sorted(devices))} at commit {listed(sorted(commits))}"
 
 
-def sweep_table(record: Record) -> str:
-    """One line for each value, with the number of seeds where some are missing."""
+def sweep_table(record: Record, paper: Mapping[float, tuple[str, str]] | None = None) -> str:
+    """One line for each value, with the number of seeds where some are missing.
+
+    Arguments:
+        record: The sweep.
+        paper: The paper's RMSE and squared MMD by value, where it has them.
+    """
     lines = []
     for row in record["rows"]:
         count = counted(len(row["seeds"]), len(record["seeds"]))
         columns = ("validation", "rmse", "mmd", "latent_std")
-        lines.append([f"{row['value']}{count}", *(spread(row[key]) for key in columns)])
+        beside = () if paper is None else paper.get(float(row["value"]), ("", ""))
+        lines.append([f"{row['value']}{count}", *(spread(row[key]) for key in columns), *beside])
     key = record["key"].rpartition(".")[2]
     header = [f"{name_of(record['method'])}, `{key}`", "validation RMSE", "RMSE", "MMD²"]
-    return table([*header, "latent std"], lines)
+    further = [] if paper is None else ["paper, RMSE", "paper, MMD²"]
+    return table([*header, "latent std", *further], lines)
 
 
 def tuning_table(record: Record) -> str:

@@ -204,6 +204,7 @@ def _draw(forecast: Forecast, truth: NDArray[np.float64] | None, rows: int) -> "
     for axis in axes[-1]:
         axis.set_xlabel(f"time / {forecast.time_unit}" if forecast.time_unit else "time")
     said = "mean and 80 % band of the forecast" + ("" if truth is None else "; truth in gray")
+    said = "\n".join([said, *forecast.warnings])
     figure.suptitle(said, fontsize="medium", x=0.01, ha="left")
     return figure
 

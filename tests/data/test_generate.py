@@ -282,7 +282,7 @@ def test_systems_beyond_all_memory_are_refused_before_anything_is_made(plan, tmp
     for system in (LatticeWalk(frames=10**12), LatticeWalk(size=10**6)):
         with pytest.raises(InputError, match="GiB of memory; this machine has"):
             generate(system, plan, tmp_path / "s", progress=False)
-    with pytest.raises(InputError, match="`description.frames` must be from 1"):
+    with pytest.raises(InputError, match=r"`description\.frames` must be from 1"):
         generate(LatticeWalk(frames=10**30), plan, tmp_path / "s", progress=False)
 
 

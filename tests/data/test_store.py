@@ -267,6 +267,21 @@ def test_a_damaged_name_is_refused(store, name):
     refuses(store, path.name)
 
 
+@pytest.mark.parametrize("size", [0, 1, 8, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("first_object", [True, False])
+def test_damaged_texts_do_not_keep_hdf5_busy_for_ever(store, size, first_object):
+    """HDF5 walks through the texts of attributes by their sizes, without end if one is wrong."""
+    path, _ = first(store)
+    content = bytearray(path.read_bytes())
+    place = content.index(b"GCOL\x01\0\0\0") + 16
+    while not first_object and content[place : place + 2] != b"\0\0":
+        length = int.from_bytes(content[place + 8 : place + 16], "little")
+        place += 16 + -(-length // 8) * 8
+    content[place + 8 : place + 16] = size.to_bytes(8, "little")
+    path.write_bytes(content)
+    refuses(store, path.name)
+
+
 @pytest.mark.parametrize("value", [1.5, np.zeros(3), np.array(["a", "b"], "S1"), b"\xff"])
 @pytest.mark.parametrize("name", ["identity", "start", "checksum"])
 def test_attributes_of_other_types_are_refused(store, name, value):

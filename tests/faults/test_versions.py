@@ -51,7 +51,7 @@ def test_a_newer_store_is_refused(tmp_path):
     shutil.copytree(KEPT / "store-1", tmp_path / "store")
     path = tmp_path / "store" / "manifest.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format_version": 2}))
-    with pytest.raises(InputError, match="`format_version` 2; .*install a newer tampl"):
+    with pytest.raises(InputError, match=r"`format_version` 2; .*install a newer tampl"):
         Store.open(tmp_path / "store")
 
 

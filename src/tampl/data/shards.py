@@ -18,6 +18,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,9 @@ _LABEL_BYTES = 64
 # What `h5py.string_dtype("utf-8", 64)` gives: NumPy has no mark of its own for UTF-8.
 _LABEL: np.dtype[np.bytes_] = np.dtype(f"S{_LABEL_BYTES}", metadata={"h5py_encoding": "utf-8"})
 _REMEDY = "delete it and run `tampl simulate` again"
+
+# Signature, version and padding at the head of a collection of texts.
+_TEXTS = b"GCOL\x01\x00\x00\x00"
 
 # Where the system does not say how much memory it has.
 _UNKNOWN_MEMORY = 2**36
@@ -218,6 +222,8 @@ def _opened(path: Path) -> Iterator[Any]:
         )
     if not path.is_file():  # a pipe would be waited for
         raise InputError(f"{path} is no regular file and not a shard: {_REMEDY}")
+    if not _has_sound_texts(path):
+        raise InputError(f"{path} is truncated or not a shard (damaged texts): {_REMEDY}")
     try:
         # A shard never changes once it is there, so that it needs no lock: read-only and network
         # file systems often have none.
@@ -232,6 +238,31 @@ def _opened(path: Path) -> Iterator[Any]:
     except Exception as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path} is truncated or not a shard ({reason}): {_REMEDY}") from error
+
+
+def _has_sound_texts(path: Path) -> bool:
+    """Whether the collections in which HDF5 keeps the texts of attributes can be walked through.
+
+    HDF5 1.14 walks through them without end if a size in them is damaged. A collection has a head
+    of 16 bytes, then objects: number (2 bytes), 6 others, size (8 bytes), and their content in
+    multiples of 8 bytes. Number 0 is what is free at the end, whose size includes its head.
+    """
+    if not path.stat().st_size:
+        return True
+    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+        start = content.find(_TEXTS)
+        while start >= 0:
+            end = start + int.from_bytes(content[start + 8 : start + 16], "little")
+            place = start + 16
+            while place + 16 <= end <= len(content):
+                number = int.from_bytes(content[place : place + 2], "little")
+                size = int.from_bytes(content[place + 8 : place + 16], "little")
+                step = 16 + -(-size // 8) * 8 if number else size
+                if step < 16 or place + step > end:
+                    return False
+                place += step
+            start = content.find(_TEXTS, start + 1)
+    return True
 
 
 def _refuse_foreign(file: Any, path: Path, *, manifest: Manifest, shard: Shard) -> None:  # noqa: ANN401

@@ -73,6 +73,14 @@ class Evaluation:
     peaks: Peaks = field(repr=False)
     spread: Mapping[str, float] = field(repr=False)
 
+    def __str__(self) -> str:
+        """The scores in a sentence, in units of the training set's standard deviation."""
+        others = {"floor": self.floor, "mean training trajectory": self.mean_trajectory}
+        beside = [f"{name} {s.rmse:.3f}" for name, s in others.items() if s is not None]
+        beside.append(f"persistence {self.persistence.rmse:.3f}")
+        mmd = "" if self.mmd is None else f", MMD² {self.mmd:.4f}"
+        return f"RMSE {self.rmse:.3f} ({', '.join(beside)}){mmd}, CRPS {self.crps:.3f}"
+
 
 def evaluate(
     model: MacroModel,

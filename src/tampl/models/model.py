@@ -165,9 +165,9 @@ class MacroModel(nn.Module):
         parameters = sum(parameter.numel() for parameter in self.parameters())
         symbols = ", ".join(o.symbol for o in self.description.observables)
         return (
-            f"MacroModel({self.spec.encoder.name} encoder, {self.spec.latent_dim} latent "
-            f"dimensions, {self.spec.transition.name} transition, {parameters:,} parameters; "
-            f"observables: {symbols})"
+            f"MacroModel({self.spec.encoder.name} encoder, latent dimension "
+            f"{self.spec.latent_dim}, {self.spec.transition.name} transition, "
+            f"{parameters:,} parameters; observables: {symbols})"
         )
 
     @property

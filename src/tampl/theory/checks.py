@@ -95,8 +95,9 @@ def require_moderate(matrix: np.ndarray, name: str) -> None:
     largest = np.max(np.abs(matrix), initial=0.0)
     if largest and not SMALLEST <= largest <= LARGEST:
         raise InputError(
-            f"`{name}` has {largest:.3g} as its largest entry; for products of entries to be finite"
-            f" and not zero it must be from {SMALLEST:.0e} to {LARGEST:.0e}: use other units"
+            f"`{name}` has {largest:.3g} as its largest entry; for products of entries to be"
+            f" finite and not zero it must be from {SMALLEST:.0e} to {LARGEST:.0e}: use other"
+            " units"
         )
 
 

@@ -278,7 +278,8 @@ class Trainer:
         """Takes up the state after `epoch` epochs that `tensors` gave; refuses any other."""
         if type(epoch) is not int or not 0 <= epoch <= len(self.schedule):
             raise InputError(
-                f"`epoch` is {epoch!r} in the checkpoint; it must be from 0 to {len(self.schedule)}"
+                f"`epoch` is {epoch!r} in the checkpoint; it must be from 0 to "
+                f"{len(self.schedule)}"
             )
         stages = {name: f"stages/{name}/" for name in self.steppers}
         prefixes = ("modules/", *stages.values())
