@@ -3,7 +3,7 @@
     python examples/notebook.py
 
 The arrays are made here, by an epidemic on a small periodic lattice in plain NumPy; put your own
-in their place. It takes about a minute on two cores.
+in their place. It takes one to two minutes on two cores.
 """
 
 # %% Arrays: x (trajectories, frames, height, width), y (trajectories, frames, observables)
@@ -42,7 +42,7 @@ data = tampl.Dataset(x, y, interval=0.5, observables=["S", "I", "R"])
 train, valid, test = data.split(0.8, 0.1, 0.1, seed=0)
 
 # %% Train; the model with the lowest validation error is kept
-model = tampl.TamplPlus(latent_dim=8).fit(train, valid=valid, epochs=30, seed=42)
+model = tampl.TamplPlus(latent_dim=8).fit(train, valid=valid, epochs=20, seed=42)
 print(model)
 
 # %% Forecast: an ensemble of futures from one lattice each

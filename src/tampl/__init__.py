@@ -16,7 +16,7 @@ from .version import __version__
 if TYPE_CHECKING:
     from .data.dataset import Dataset, References
     from .description import Observable, Total
-    from .errors import InputError
+    from .errors import ForecastWarning, InputError
     from .evaluation import Evaluation, evaluate
     from .forecast import Forecast
     from .methods import (
@@ -41,6 +41,7 @@ __all__ = [
     "Dataset",
     "Evaluation",
     "Forecast",
+    "ForecastWarning",
     "Image",
     "InputError",
     "Jld",
@@ -70,7 +71,7 @@ __all__ = [
 _HOMES = {
     "data.dataset": ("Dataset", "References"),
     "description": ("Observable", "Total"),
-    "errors": ("InputError",),
+    "errors": ("ForecastWarning", "InputError"),
     "evaluation": ("Evaluation", "evaluate"),
     "forecast": ("Forecast",),
     "methods": (

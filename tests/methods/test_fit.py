@@ -174,7 +174,7 @@ def test_a_validation_set_of_another_system_is_refused():
     other = Dataset(
         data.x, data.y, interval=9.0, observables=["q"], microstate=tampl.Vector(size=4)
     )
-    with pytest.raises(InputError, match="`interval` is 1.0 in the training set, 9.0"):
+    with pytest.raises(InputError, match=r"`interval` is 1\.0 in the training set, 9\.0"):
         tampl.Tampl().fit(train, other, **FAST)
     with pytest.raises(InputError, match=r"`train` is a ndarray; give a tampl\.Dataset"):
         tampl.Tampl().fit(data.x, data.y, **FAST)

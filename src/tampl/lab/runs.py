@@ -3,7 +3,8 @@
     run.json             what identifies the run; the folder of another run is refused
     recipe.toml          the resolved recipe
     provenance.json      hardware, versions, commit and command that started the training
-    state.safetensors    the checkpoint to resume from, at the end of an epoch
+    state.safetensors    the checkpoint to resume from, at the end of an epoch; the one before it
+                         is state.previous.safetensors
     history.json         one record per epoch
     best.safetensors     the model with the lowest validation error; before the first validation
                          that of the last checkpoint
@@ -40,7 +41,7 @@ from ..files import (
     write_texts,
 )
 from ..models import MacroModel, load_model
-from ..models.checkpoint import load_tensors, save_tensors
+from ..models.checkpoint import load_latest_tensors, save_tensors
 from ..training import History, Trainer
 
 __all__ = ["Run", "RunRecord", "load_records", "read_records"]
@@ -315,13 +316,20 @@ class Run:
         """Restores the trainer from the last checkpoint, and returns the history until then."""
         self.log = History()
         if self.state_file.exists():
-            tensors, header = load_tensors(self.state_file, STATE_FORMAT)
-            self.log = History(**header["history"])
+            tensors, header = load_latest_tensors(self.state_file, STATE_FORMAT)
+            try:
+                self.log = History(**header["history"])
+                epoch = header["epoch"]
+            except (KeyError, TypeError) as error:
+                raise InputError(
+                    f"{self.state_file} is not the checkpoint of a training ({error}); restore "
+                    "it, or train again in a new folder"
+                ) from error
             if self.log.best_epoch and not self.best_file.exists():
                 raise InputError(
                     f"{self.best_file} is lost; restore it, or train again in a new folder"
                 )
-            trainer.load(header["epoch"], tensors)
+            trainer.load(epoch, tensors)
         return self.log
 
     def keep_best(self, model: MacroModel) -> None:
@@ -335,7 +343,7 @@ class Run:
     def keep_state(self, trainer: Trainer, history: History) -> None:
         """Saves the checkpoint at the end of an epoch."""
         header = {"format": STATE_FORMAT, "epoch": trainer.epoch, "history": vars(history)}
-        save_tensors(self.state_file, trainer.tensors(), header)
+        save_tensors(self.state_file, trainer.tensors(), header, keep_previous=True)
         write_json(self.history_file, history.epochs)
 
     def is_complete(self) -> bool:

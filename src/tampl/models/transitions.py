@@ -302,7 +302,7 @@ class JointFlowSpec(TransitionSpec):
 
 
 class CalibratedFlowSpec(TransitionSpec):
-    """A flow of standardised increments; of the methods, `tampl+` alone calibrates it."""
+    """A flow of standardised increments of z; models of earlier versions of `tampl+` have it."""
 
     name: Literal["calibrated-flow"]
     flow: FlowTransitionSpec

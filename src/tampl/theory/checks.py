@@ -36,7 +36,7 @@ RANK_TOLERANCE = 1e-10
 ROUNDING = 1e-12
 
 LARGEST = 1e12
-"""Entries, weights and steps: tenth powers of matrices and squares of these stay finite."""
+"""Entries, weights and steps: tenth powers of matrices, and squares of these, stay finite."""
 
 SMALLEST = 1e-50
 """The largest entry of a matrix that is not zero: its fourth power is not zero either."""

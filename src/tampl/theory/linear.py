@@ -20,7 +20,6 @@ import numpy as np
 
 from ..errors import InputError
 from .checks import (
-    LARGEST,
     as_covariance,
     as_matrix,
     require_batch,
@@ -171,11 +170,8 @@ class Weights:
     def __post_init__(self) -> None:
         for name in ("cur", "tr", "rec"):
             value = getattr(self, name)
-            if not 0 <= value <= LARGEST:
-                raise InputError(
-                    f"`{name}` = {value} must be a finite weight of at least 0 and at most"
-                    f" {LARGEST:.0e}"
-                )
+            if not (np.isfinite(value) and value >= 0):
+                raise InputError(f"`{name}` = {value} must be a finite weight of at least 0")
 
     def require_positive(self, *names: str) -> None:
         """Refuses weights of zero where a theorem needs the loss that they multiply."""

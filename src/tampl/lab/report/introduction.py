@@ -47,7 +47,7 @@ _METHODS = {
         "encoder and transition trained in turn, the encoder against a frozen target, the "
         "transition on the frozen encoder"
     ),
-    "tampl+": "TAMPL, then a second fit of the transition on the finished latent states",
+    "tampl+": "TAMPL, then the law of latent state and macrostate refitted on its representation",
     "jld": "encoder, transition and readout trained jointly",
     "jld-sig": "joint training with latent states held near a Gaussian",
     "jld-vic": "joint training with the variance and covariance penalties of VICReg",

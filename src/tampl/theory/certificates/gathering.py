@@ -20,7 +20,7 @@ from zipfile import ZipFile
 import numpy as np
 
 from ...errors import InputError
-from ..checks import TOLERANCE, require_moderate
+from ..checks import LARGEST, TOLERANCE, require_moderate
 from ..linear import (
     LinearSystem,
     Realisation,
@@ -100,6 +100,7 @@ def certify(
             to give only the certificates that need neither.
     """
     require_single(system)
+    _refuse_absurd(weights)
     for name in MODEL:
         if (shape := getattr(r, name).shape)[:-2]:
             raise InputError(f"`{name}` must be one matrix, not a batch; its shape is {shape}")
@@ -139,6 +140,7 @@ def certify_dimension(
         steps: The round of TAMPL in question.
     """
     require_single(system)
+    _refuse_absurd(weights)
     if not 1 <= latent_dim <= system.n:
         raise InputError(f"`d` = {latent_dim} must be from 1 to n = {system.n}, the rows of `A`")
     found = _judge_dimension(system, latent_dim)
@@ -189,6 +191,12 @@ def certify_file(
     if isinstance(model, Realisation):
         return certify(system, model, weights=weights, steps=steps, partial=partial)
     return certify_dimension(system, model, weights=weights, steps=steps)
+
+
+def _refuse_absurd(weights: Weights) -> None:
+    for name, value in (("cur", weights.cur), ("tr", weights.tr)):
+        if value > LARGEST:
+            raise InputError(f"`weights.{name}` = {value} must be at most {LARGEST:.0e}")
 
 
 def _judge_dimension(system: LinearSystem, latent_dim: int) -> Finding:
