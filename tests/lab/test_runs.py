@@ -145,12 +145,21 @@ def test_one_writer_at_a_time(tmp_path):
         pass
 
 
-def test_damaged_state_is_refused(bench, tmp_path):
-    run_fit(bench, tmp_path)
-    state = tmp_path / "state.safetensors"
+def test_the_checkpoint_before_takes_the_place_of_a_damaged_one(bench, tmp_path, capsys):
+    whole = run_fit(bench, tmp_path / "whole")
+    run_fit(bench, tmp_path / "run")
+    state = tmp_path / "run" / "state.safetensors"
     state.write_bytes(state.read_bytes()[:-100])
+    again = run_fit(bench, tmp_path / "run")
+    assert "the checkpoint before it, is taken" in capsys.readouterr().err
+    assert len(again.epochs) == len(whole.epochs)
+    files = [(tmp_path / run / "last.safetensors").read_bytes() for run in ("whole", "run")]
+    assert files[0] == files[1]
+    for name in ("state.safetensors", "state.previous.safetensors"):
+        path = tmp_path / "run" / name
+        path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(InputError, match="is damaged"):
-        run_fit(bench, tmp_path)
+        run_fit(bench, tmp_path / "run")
 
 
 def test_a_deadline_leaves_a_run_to_resume(bench, tmp_path, monkeypatch):
