@@ -309,7 +309,10 @@ class RunFiles(Target):
         if chance.random() < 0.3:
             content = mutate_bytes(before, chance)
         else:
-            content = dump(mutate_tree(json.loads(before), chance))
+            try:
+                content = dump(mutate_tree(json.loads(before), chance))
+            except RecursionError:  # the mutation itself is nested too deep to be walked
+                content = b"[" * 5000
         path.write_bytes(content)
         try:
             run = Run.open(self.path)
@@ -466,25 +469,7 @@ def test_there_are_enough_cases():
     assert sum(round(share * CASES) for share in SHARES.values()) >= 1000
 
 
-# Readers that issue 17 has yet to mend; a kind that passes is to be taken out.
-PENDING = {
-    Recipes: "lab/recipes.py reads integers of 5,000 digits",
-    Models: "models/model.py takes any tensors for an envelope",
-    RunFiles: "lab/runs.py, evaluation/health.py and claims.py read JSON of any type",
-    Arrays: "evaluation/cases.py and lab/pipeline.py read damaged archives",
-}
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(kind, marks=pytest.mark.xfail(reason=PENDING[kind], strict=False))
-        if kind in PENDING
-        else kind
-        for kind in SHARES
-    ],
-    ids=lambda kind: kind.__name__,
-)
+@pytest.mark.parametrize("kind", SHARES, ids=lambda kind: kind.__name__)
 def test_mutated_inputs_are_read_or_refused(kind, parts, tmp_path):
     before = peak_memory()
     found = fuzz(kind, tmp_path / "fuzz", parts, cases=round(SHARES[kind] * CASES), seed=0)

@@ -13,7 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 TINY = ROOT / "tests" / "tiny.toml"
 LONG = """
+import signal
 import sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 from dataclasses import replace
 from pathlib import Path
 from tampl.lab.campaign import Resources

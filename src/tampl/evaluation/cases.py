@@ -15,7 +15,9 @@ y_0 alone cannot tell them apart, whatever the model.
 """
 
 import re
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -242,11 +244,16 @@ def _unpack(arrays: Mapping[str, NDArray[Any]], place: int, index: int, label: s
 
 def _load_arrays(path: Path) -> Arrays:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # Opened here, because NumPy leaves a file open whose archive it cannot read.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist; evaluate the run first") from error
-    except (ValueError, OSError, AttributeError, zipfile.BadZipFile) as error:
+    # What NumPy and the archive below it raise on damaged bytes.
+    except (
+        *(ValueError, OSError, AttributeError, EOFError, KeyError, NotImplementedError),
+        *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError, MemoryError),
+    ) as error:
         raise InputError(f"{path} is not a file of cases ({error}); evaluate again") from error
     if arrays.get("format") != _FORMAT:
         raise InputError(f"{path} is not of format {_FORMAT}; evaluate the run again")

@@ -4,6 +4,7 @@ Each takes a recipe or folders, returns a record and writes files; together they
 parameters to a page with curves.
 """
 
+import tokenize
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -193,7 +194,7 @@ def _read_array(path: Path) -> NDArray[Any]:
         raise InputError(f"{path} does not exist or is a folder; give a file of numpy.save")
     try:
         array = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, tokenize.TokenError, SyntaxError, MemoryError) as error:
         raise InputError(f"{path} is not an .npy file of numbers") from error
     if not isinstance(array, np.ndarray):
         array.close()

@@ -183,7 +183,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise InputError(f"recipe {path} does not exist")
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    # A number of thousands of digits is a ValueError, tables nested without end a RecursionError.
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not TOML: {error}") from error
     if not tables:
         raise InputError(f"{path} is empty; start from one of the files in recipes/")

@@ -18,6 +18,7 @@ can be made again. Every file appears by rename, complete or not at all.
 """
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -47,6 +48,9 @@ from ..training import History, Trainer
 __all__ = ["Run", "RunRecord", "load_records", "read_records"]
 
 FORMAT, STATE_FORMAT = "tampl-run-1", "tampl-state-1"
+
+_DAMAGES = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
+"""What plain data of other types than a record's raise where they are read."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +131,8 @@ class RunRecord:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any], cases: Cases) -> "RunRecord":
-        """The record that `as_dict` turned into plain data."""
-        return cls(
+        """The record that `as_dict` turned into plain data; refuses data of other types."""
+        made = cls(
             method=plain["method"],
             kind=plain["microstate"],
             recipe=plain["recipe"],
@@ -143,6 +147,11 @@ class RunRecord:
             crps=plain.get("crps"),
             description=plain.get("description", {}),
         )
+        # A method's name becomes the name of a file.
+        if not re.fullmatch(r"\w[\w+.-]*", made.method):
+            raise ValueError(f"`method` is {made.method!r}")
+        float(made.seconds), int(made.seed), made.trial  # what tables and pages ask for
+        return made
 
     def save(self, path: Path) -> None:
         """Writes a JSON file, and the cases beside it as an .npz file of the same name."""
@@ -156,7 +165,9 @@ class RunRecord:
         plain = _read_saved(path)
         try:
             return cls.from_dict(plain, Cases.load(path.with_suffix(".npz")))
-        except (KeyError, TypeError) as error:
+        except InputError:
+            raise
+        except _DAMAGES as error:
             raise InputError(f"{path} is damaged ({error}); record the run again") from error
 
 
@@ -209,7 +220,8 @@ class Run:
         """Opens the folder of a run; refuses a folder that holds none."""
         run = cls(path)
         identity = run.read_identity()
-        if not isinstance(identity, dict) or not identity.keys() >= {"method", "recipe"}:
+        known = isinstance(identity, dict) and identity.keys() >= {"method", "recipe"}
+        if not known or not re.fullmatch(r"\w[\w+.-]*", str(identity["method"])):
             raise InputError(f"{run.identity_file} is damaged; train again in another folder")
         return run
 
@@ -362,7 +374,12 @@ class Run:
         """One record per epoch; empty before the first checkpoint."""
         if not self.history_file.is_file():
             return []
-        return read_json(self.history_file, "run `tampl train` on it again")
+        log = read_json(self.history_file, "run `tampl train` on it again")
+        if not isinstance(log, list) or not all(isinstance(epoch, dict) for epoch in log):
+            raise InputError(
+                f"{self.history_file} is damaged: it is no list of epochs; run `tampl train` again"
+            )
+        return log
 
     def read_provenance(self) -> dict[str, Any]:
         """Hardware, versions, commit and command that started the training."""
@@ -387,7 +404,15 @@ class Run:
 
     def read_record(self) -> RunRecord:
         """The record of the evaluation; refuses one of another model than the present best."""
-        return RunRecord.from_dict(self._read_evaluation(), Cases.load(self.cases_file))
+        cases = Cases.load(self.cases_file)
+        try:
+            return RunRecord.from_dict(self._read_evaluation(), cases)
+        except InputError:
+            raise
+        except _DAMAGES as error:
+            raise InputError(
+                f"{self.evaluation_file} is damaged ({error}); run `tampl evaluate` again"
+            ) from error
 
     def read_trial(self, choice: str, *, test: bool = True) -> Trial:
         """The run as a trial of a comparison.
@@ -396,9 +421,16 @@ class Run:
             choice: The method or the value that the run stands for.
             test: Whether the run is compared by its test score.
         """
-        score = _read_score(self._read_evaluation()["scores"][self.method]) if test else None
-        seed = self.recipe["training"]["seed"]
-        return Trial.of_log(choice, seed, self.read_history(), score)
+        try:
+            score = _read_score(self._read_evaluation()["scores"][self.method]) if test else None
+            seed = self.recipe["training"]["seed"]
+            return Trial.of_log(choice, seed, self.read_history(), score)
+        except InputError:
+            raise
+        except _DAMAGES as error:
+            raise InputError(
+                f"the files of the run in {self.path} are damaged ({error}); train it again"
+            ) from error
 
     def is_evaluated(self, data: str) -> bool:
         """Whether the present best model was evaluated on the store of an identity."""
@@ -418,6 +450,8 @@ class Run:
             raise InputError(
                 f"the best model in {self.path} is not the one that was evaluated; {remedy} again"
             )
+        if not isinstance(plain.get("history"), list):
+            raise InputError(f"{self.evaluation_file} is damaged; {remedy} again")
         if len(plain["history"]) < len(self.read_history()):
             raise InputError(
                 f"the run in {self.path} was trained further after its evaluation; {remedy} again"
