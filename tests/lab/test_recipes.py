@@ -264,7 +264,7 @@ def test_decoders_have_at_most_twice_the_encoder_s_parameters(path):
         ("system.clusters", 4, "valid tuple"),
         ("system.clusters.1", [1, 0], "greater than or equal to 1"),
         ("data.train", 0, "at least 1"),
-        ("data.members", -3, "at least 2"),
+        ("data.members", -3, "at least 1"),
         ("data.seed", -1, "greater than or equal to 0"),
         ("data.test", "many", "valid integer"),
         ("model.latent_dim", 0, "greater than 0"),

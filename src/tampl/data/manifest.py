@@ -125,15 +125,15 @@ class DataPlan(Frozen):
             )
         return count
 
-    @field_validator("test", "members")
+    @field_validator("test")
     @classmethod
     def _refuse_single(cls, count: int, info: ValidationInfo) -> int:
-        # A spread needs two members, and a comparison of futures two microstates.
+        # A comparison of futures needs two microstates.
         if count < 2:
             raise InputError(f"`{info.field_name}` is {count}; it must be at least 2")
         return count
 
-    @field_validator("train_runs", "valid_runs", "shard_size")
+    @field_validator("members", "train_runs", "valid_runs", "shard_size")
     @classmethod
     def _refuse_none_at_all(cls, count: int | None, info: ValidationInfo) -> int | None:
         if count is not None and count < 1:

@@ -458,3 +458,16 @@ def test_usage_errors_are_one_line(run):
     call("forecast", run, "--initial", "x.npy", "--horizon", 0, "--out", "y.npz").refused(
         "horizon"
     )
+
+
+def test_one_reference_for_each_state_goes_the_whole_way(tmp_path):
+    """Single trajectories are scored by the error of the mean and by CRPS, without a floor."""
+    recipe = tmp_path / "single.toml"
+    recipe.write_text(RECIPE.replace("members = 4", "members = 1"))
+    assert call("simulate", recipe, "--out", tmp_path / "data").code == 0
+    options = ("--data", tmp_path / "data", "--device", "cpu")
+    assert call("train", recipe, *options, "--out", tmp_path / "run").code == 0
+    scored = call("evaluate", tmp_path / "run", "--data", tmp_path / "data", "--json")
+    assert scored.code == 0, scored.err
+    assert "floor" not in scored.json["scores"] and scored.json["scores"]["tampl"]["mmd"] is None
+    assert call("report", tmp_path / "run", "--out", tmp_path / "page").code == 0
