@@ -8,7 +8,7 @@ command line without an import.
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import BeforeValidator, SerializeAsAny
 
@@ -24,6 +24,9 @@ def register_entry(entries: dict[str, Entry], name: str, entry: Entry, *, what: 
     """Adds an entry to a registry; refuses a name that is taken by another one."""
     if not name or name.strip() != name:
         raise InputError(f"`name` is {name!r}; give {what} a name without blanks around it")
+    own = _own_names(entry)
+    if own and name not in own:
+        raise InputError(f"`name` is {name!r}; the {what} calls itself {own[0]!r}: give that name")
     if entries.get(name, entry) is not entry:
         raise InputError(f"`name` is {name!r}, which another {what} has; choose another name")
     entries[name] = entry
@@ -69,6 +72,13 @@ def open_choice(entries: dict[str, Any], *, group: str, base: Any = Frozen) -> A
         return find_entry(entries, value["name"], group=group, key="name").model_validate(value)
 
     return Annotated[base, SerializeAsAny(), BeforeValidator(choose)]
+
+
+def _own_names(entry: object) -> tuple[str, ...]:
+    """The names that plain data accept for themselves, in their field `name` or `kind`."""
+    fields = getattr(entry, "model_fields", {}) if isinstance(entry, type) else {}
+    field = fields.get("kind") or fields.get("name")
+    return tuple(name for name in get_args(getattr(field, "annotation", None)) if name)
 
 
 @cache

@@ -147,6 +147,13 @@ def test_what_is_registered_fits_saves_loads_and_forecasts(toy, tmp_path):
     assert find_method("detached").title == "Detached"
 
 
+def test_a_name_is_the_one_that_models_will_keep(toy):
+    with pytest.raises(InputError, match="the encoder calls itself 'ring-encoder'"):
+        register_encoder("rings", toy.RingEncoderSpec)
+    with pytest.raises(InputError, match="the kind of microstate calls itself 'ring'"):
+        register_microstate("loop", toy.Ring)
+
+
 def test_names_are_taken_once():
     entries = {"a": 1}
     register_entry(entries, "a", 1, what="thing")

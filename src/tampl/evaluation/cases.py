@@ -38,6 +38,7 @@ _FORMAT = 1
 
 
 _COINCIDE = 1e-6
+_PAIRED = 2000
 
 _ALONE = 3
 """Microstates to show where all are of one family."""
@@ -191,7 +192,8 @@ def choose_cases(
             f"`references` has shape {references.shape} and there are {len(labels)} `labels`; "
             "needed are an ensemble (G, N, F, m) and one label for each microstate"
         )
-    twins = _twins(references, normalization) if len(labels) > 1 else ()
+    # Among the first ones only: all pairs of many thousands would not fit into memory.
+    twins = _find_twins(references[:_PAIRED], normalization) if len(labels) > 1 else ()
     if len(set(labels)) == 1:
         return list(range(min(_ALONE, len(labels)))), twins
     first: dict[str, int] = {}
@@ -201,7 +203,7 @@ def choose_cases(
     return [first[label] for label in order], twins
 
 
-def _twins(references: NDArray[Any], normalization: Normalization) -> tuple[int, int]:
+def _find_twins(references: NDArray[Any], normalization: Normalization) -> tuple[int, int]:
     mean = references.mean(axis=1, dtype=np.float64)
     start = np.asarray(normalization.standardize(mean[:, 0]), dtype=np.float64)
     future = standardized_future(mean, normalization).reshape(len(mean), -1)
