@@ -3,7 +3,7 @@
     python examples/notebook.py
 
 The arrays are made here, by an epidemic on a small periodic lattice in plain NumPy; put your own
-in their place. It takes one to two minutes on two cores.
+in their place. It takes about a minute on two cores.
 """
 
 # %% Arrays: x (trajectories, frames, height, width), y (trajectories, frames, observables)
