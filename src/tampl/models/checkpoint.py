@@ -66,7 +66,7 @@ def load_tensors(path: Path, format_name: str) -> tuple[dict[str, Tensor], dict[
 
     Arguments:
         path: The file.
-        format_name: The present format, such as `tampl-model-2`; formats of the same name with a
+        format_name: The present format, such as `tampl-model-3`; formats of the same name with a
             lower number are read too.
     """
     if not path.is_file():

@@ -42,7 +42,7 @@ from .transitions import AnyTransition, Transition
 
 __all__ = ["MacroModel", "ModelSpec", "Modules", "load_model"]
 
-FORMAT = "tampl-model-2"
+FORMAT = "tampl-model-3"
 
 ROWS = 8192
 """Ensemble members carried through the networks at once; larger gains nothing on two CPU cores."""
