@@ -165,7 +165,7 @@ def test_a_forecast_leaves_its_arguments_alone(macro_model, lattices):
 @pytest.mark.parametrize("options", [{"horizon": 0}, {"horizon": -1}, {"members": 0}])
 def test_empty_ensembles_and_horizons_are_refused(macro_model, lattices, options):
     (name, value) = next(iter(options.items()))
-    with pytest.raises(InputError, match=f"`{name}` is {value}.*positive"):
+    with pytest.raises(InputError, match=f"`{name}` is {value}.*at least 1"):
         run(macro_model, lattices, **options)
 
 

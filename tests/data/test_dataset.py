@@ -126,7 +126,9 @@ def test_parts_of_a_split_share_no_initial_state_and_lose_no_trajectory(states, 
     assert all(np.array_equal(a.y, b.y) for a, b in zip(parts, again, strict=True))
 
 
-@pytest.mark.parametrize("fractions", [(), (0.5, 0.6), (0.0, 1.0), (-0.1,), (0.99, 0.01)])
+@pytest.mark.parametrize(
+    "fractions", [(), (0.5, 0.6), (0.0, 1.0), (-0.1,), (0.99, 0.01), ((0.8, 0.2),)]
+)
 def test_impossible_fractions_are_refused(fractions):
     with pytest.raises(InputError, match="fraction"):
         dataset(RNG.normal(size=(6, 5, 3))).split(*fractions)

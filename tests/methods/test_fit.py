@@ -145,7 +145,9 @@ def test_encoders_that_do_not_fit_are_refused(encoder, words):
         tampl.Tampl(latent_dim=3).fit(walk(), encoder=encoder, **FAST)
 
 
-@pytest.mark.parametrize("options", [{"epochs": 0}, {"seed": -1}, {"device": "abacus"}])
+@pytest.mark.parametrize(
+    "options", [{"epochs": 0}, {"seed": -1}, {"device": "abacus"}, {"device": "hpu"}]
+)
 def test_wrong_settings_are_refused(options):
     with pytest.raises(InputError, match=next(iter(options))):
         tampl.Tampl().fit(walk(), **{**FAST, **options})
@@ -198,3 +200,22 @@ def test_settings_without_effect_are_refused(method):
 def test_a_training_that_is_left_in_its_first_part_says_so(name, capsys):
     METHODS[name].fit(walk(), deadline=0.0, **FAST)
     assert "before all parts of the model were trained" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda m, d: m.forecast(d.x[0, 0], horizon=2.5), "`horizon` is 2.5; .* an integer"),
+        (lambda m, d: m.forecast(d.x[0, 0], members=0), "`members` is 0"),
+        (lambda m, d: m.forecast(d.x[:2, 0], y0=np.full((2, 1), np.nan)), "`y0` holds NaN"),
+        (lambda m, d: m.forecast(d.x[:2, 0], y0=np.zeros((3, 1))), r"`y0` has shape \(3, 1\)"),
+        (lambda m, d: m.save("no/such/folder/model.safetensors"), "its folder does not exist"),
+        (lambda m, d: tampl.evaluate(m, d.x), "`data` is a ndarray; give a model and"),
+        (lambda m, d: tampl.evaluate(d, m), "`model` is a Dataset"),
+    ],
+)
+def test_wrong_calls_of_a_model_are_one_line(call, words):
+    data = walk()
+    model = tampl.Tampl(latent_dim=2).fit(data, **FAST)
+    with pytest.raises(InputError, match=words):
+        call(model, data)

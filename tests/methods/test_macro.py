@@ -91,5 +91,5 @@ def test_next_macro_has_the_recipe_s_widths_without_noise(bench, spec):
 def test_forecast_refuses_a_start_without_macrostates(bench):
     model = bench.model(bench.modules(MacroOnly()))
     microstates = bench.store.references().x
-    with pytest.raises(ValueError, match="`y0` has shape"):
+    with pytest.raises(ValueError, match="`y0` is missing"):
         model.forecast(microstates, horizon=1, progress=False)

@@ -263,9 +263,11 @@ class Dataset:
             >>> [len(part) for part in data.split(0.8, 0.2, seed=1)]
             [8, 2]
         """
-        if not fractions or min(fractions) <= 0 or sum(fractions) > 1 + 1e-9:
+        plain = all(isinstance(fraction, int | float) for fraction in fractions)
+        if not fractions or not plain or min(fractions) <= 0 or sum(fractions) > 1 + 1e-9:
             raise InputError(
-                f"`fractions` is {fractions}; give positive numbers whose sum is at most 1"
+                f"`fractions` is {fractions}; give positive numbers whose sum is at most 1, as in "
+                "split(0.8, 0.1, 0.1)"
             )
         groups = self._groups()
         order = numpy_generator(seed, "split").permutation(len(groups))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..data.dataset import Dataset, Normalization, References
 from ..description import refuse_other_system
-from ..errors import ForecastWarning
+from ..errors import ForecastWarning, InputError
 from ..forecast import Forecast
 from ..models import MacroModel
 from ..system import Closure
@@ -106,6 +106,11 @@ def evaluate(
             says; without, the scores are those of the paper's algorithm.
         progress: Whether to show a bar.
     """
+    if not isinstance(model, MacroModel) or not isinstance(data, Dataset | References):
+        raise InputError(
+            f"`model` is a {type(model).__name__} and `data` is a {type(data).__name__}; give a "
+            "model and a tampl.Dataset(x, y, ...)"
+        )
     truth = data.references if isinstance(data, Dataset) else data
     refuse_other_system(model.description, truth.description, whose="the model")
     members, frames = truth.y.shape[1:3]

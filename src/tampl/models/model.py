@@ -289,10 +289,9 @@ class MacroModel(nn.Module):
             >>> model.forecast(lattice, horizon=40, members=64, seed=1).mean  # doctest: +SKIP
         """
         horizon = self.description.frames - 1 if horizon is None else horizon
-        if horizon < 1 or members < 1:
-            raise InputError(
-                f"`horizon` is {horizon}, `members` is {members}; both must be positive"
-            )
+        for name, count in (("horizon", horizon), ("members", members)):
+            if not isinstance(count, int | np.integer) or count < 1:
+                raise InputError(f"`{name}` is {count!r}; it must be an integer of at least 1")
         states = self._stack(np.asarray(x0))
         start = self._check_start(y0, len(states))
         if not limits and not self.needs_macrostates:
@@ -368,6 +367,8 @@ class MacroModel(nn.Module):
             "spec": self.spec.model_dump(mode="json"),
             "description": self.description.model_dump(mode="json"),
         }
+        if not Path(path).parent.is_dir():
+            raise InputError(f"`path` is {path}; its folder does not exist: make it first")
         save_tensors(Path(path), self.state_dict(), header)
 
     def _stack(self, x0: NDArray[Any]) -> NDArray[Any]:
@@ -387,15 +388,20 @@ class MacroModel(nn.Module):
         if y0 is None and not self.needs_macrostates:
             return None
         shape = (count, len(self.description.observables))
-        start = np.asarray(() if y0 is None else y0, dtype=np.float64)
+        if y0 is None:
+            raise InputError(
+                f"`y0` is missing; the model starts from macrostates at t = 0, of shape {shape}"
+            )
+        start = np.asarray(y0, dtype=np.float64)
         if start.shape == shape[1:] and count == 1:
             start = start[None]
-        if start.shape != shape or not np.isfinite(start).all():
-            why = "the model starts from" if self.needs_macrostates else "they must be"
+        if start.shape != shape:
             raise InputError(
-                f"`y0` has shape {start.shape}; {why} the macrostates at t = 0, finite numbers of "
-                f"shape {shape} for these microstates"
+                f"`y0` has shape {start.shape}; the macrostates at t = 0 of these microstates "
+                f"have shape {shape}"
             )
+        if not np.isfinite(start).all():
+            raise InputError("`y0` holds NaN or infinity; give the observed macrostates at t = 0")
         return start
 
     @torch.inference_mode()

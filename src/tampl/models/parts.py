@@ -44,7 +44,8 @@ def resolve_device(device: str) -> str:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
         torch.empty(0, device=device).cpu()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    # A device that this build of torch lacks is an ImportError.
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
         raise InputError(
             f"`device` is {device!r}, which is not available here: {error}"
         ) from error
