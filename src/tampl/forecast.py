@@ -1,4 +1,4 @@
-"""A forecast: an ensemble of macroscopic trajectories for each initial microstate."""
+"""Forecasts: ensembles of macroscopic trajectories from initial microstates, or their moments."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +14,13 @@ from .files import replacing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Forecast"]
+__all__ = ["Forecast", "Moments"]
 
 MANY_HELD = 0.05
 """A forecast of which more members and times than this are held is warned of."""
+
+DISAGREEMENT = 0.5
+"""A forecast with a larger share of its variance between models is warned of."""
 
 _QUANTILES = (0.05, 0.5, 0.95)
 _BAND = (0.1, 0.9)
@@ -37,6 +40,8 @@ class Forecast:
             they were held there, (G, N, H + 1); at t = 0 whether the initial state is. None
             where there was no envelope.
         observed: Whether the forecast starts from observed macrostates; else R(E(x_0)) stands in.
+        disagreement: For forecasts of several models, the share of the variance that lies between
+            them, by initial state, (G,); None for one model.
     """
 
     samples: NDArray[np.float64]
@@ -46,6 +51,7 @@ class Forecast:
     time_unit: str = ""
     inside: NDArray[np.bool_] | None = None
     observed: bool = False
+    disagreement: NDArray[np.float64] | None = None
 
     @property
     def held(self) -> float | None:
@@ -58,24 +64,8 @@ class Forecast:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Why the forecast is not to be trusted, one line each; none for a sound one."""
-        if self.inside is None:
-            return ()
-        lines = []
-        outside = int(np.count_nonzero(~self.inside[:, :, 0].any(axis=1)))
-        if outside:
-            lines.append(
-                f"{outside} of {len(self.inside)} initial states lie outside of the training "
-                "data: their forecasts are extrapolations"
-            )
-        fractions = 1 - self.inside[:, :, 1:].mean(axis=(1, 2))
-        many = int(np.count_nonzero(fractions > MANY_HELD))
-        if many:
-            lines.append(
-                f"in {many} of {len(self.inside)} forecasts more than {MANY_HELD:.0%} of the "
-                f"members ran out of the training data and were held there (up to "
-                f"{fractions.max():.0%})"
-            )
-        return tuple(lines)
+        free = None if self.inside is None else self.inside.mean(axis=1)
+        return _find_doubts(free, self.disagreement)
 
     def __repr__(self) -> str:
         states, members, frames = self.samples.shape[:3]
@@ -112,7 +102,8 @@ class Forecast:
             A Matplotlib figure, which a notebook shows by itself; `figure.savefig(path)` keeps it.
         """
         paths = None if truth is None else self._check_truth(np.asarray(truth))
-        return _draw(self, paths, min(states, len(self.samples)))
+        low, high = self.quantiles(_BAND)
+        return _draw(self, (low, high), "80 % band", paths, min(states, len(self.samples)))
 
     def to_xarray(self) -> Any:  # noqa: ANN401
         """The ensemble as an `xarray.DataArray` with named axes; needs `tampl[xarray]`."""
@@ -147,12 +138,14 @@ class Forecast:
                 time_unit=np.array(self.time_unit),
                 observed=np.array(self.observed),
                 inside=np.zeros(0, np.bool_) if self.inside is None else self.inside,
+                disagreement=np.zeros(0) if self.disagreement is None else self.disagreement,
             )
 
     @classmethod
     def load(cls, path: str | Path) -> "Forecast":
         """Reads what `save` wrote."""
         with np.load(path, allow_pickle=False) as file:
+            apart = file["disagreement"] if "disagreement" in file else np.zeros(0)
             return cls(
                 samples=file["samples"],
                 times=file["times"],
@@ -161,6 +154,7 @@ class Forecast:
                 time_unit=str(file["time_unit"]) if "time_unit" in file else "",
                 inside=file["inside"] if "inside" in file and file["inside"].size else None,
                 observed=bool(file["observed"]) if "observed" in file else False,
+                disagreement=apart if apart.size else None,
             )
 
     def _check_truth(self, truth: NDArray[Any]) -> NDArray[np.float64]:
@@ -175,7 +169,115 @@ class Forecast:
         return np.asarray(paths[:, :, :frames], dtype=np.float64)
 
 
-def _draw(forecast: Forecast, truth: NDArray[np.float64] | None, rows: int) -> "Figure":
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Mean and standard deviation of an ensemble whose members were not kept.
+
+    Attributes:
+        mean: Mean over the ensemble in physical units, (G, H + 1, m).
+        std: Sample standard deviation over the ensemble, likewise; zero for one member.
+        members: Number of members.
+        times: Times of the frames, (H + 1,).
+        symbols: Symbols of the m observables.
+        units: Their units.
+        time_unit: Unit of the times.
+        free: The fraction of the members that were inside the envelope at each time, before they
+            were held there, (G, H + 1); None where there was no envelope.
+        observed: Whether the forecast starts from observed macrostates.
+        disagreement: As that of a `Forecast`.
+    """
+
+    mean: NDArray[np.float64]
+    std: NDArray[np.float64]
+    members: int
+    times: NDArray[np.float64]
+    symbols: tuple[str, ...]
+    units: tuple[str, ...]
+    time_unit: str = ""
+    free: NDArray[np.float64] | None = None
+    observed: bool = False
+    disagreement: NDArray[np.float64] | None = None
+
+    @property
+    def held(self) -> float | None:
+        """The fraction of members and times after t = 0 that were held inside the envelope."""
+        return None if self.free is None else float(1 - self.free[:, 1:].mean())
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Why the forecast is not to be trusted, one line each; none for a sound one."""
+        return _find_doubts(self.free, self.disagreement)
+
+    def __repr__(self) -> str:
+        states, frames = self.mean.shape[:2]
+        return (
+            f"Moments({states} initial states, {self.members} members, {frames - 1} frames ahead "
+            f"to t = {self.times[-1]:g}; observables: {', '.join(self.symbols)})"
+        )
+
+    def plot(self, *, states: int = 3) -> "Figure":
+        """Draws the mean and one standard deviation on either side.
+
+        Arguments:
+            states: How many of the initial states to show, one row each.
+        """
+        band = (self.mean - self.std, self.mean + self.std)
+        return _draw(self, band, "standard deviation", None, min(states, len(self.mean)))
+
+    def save(self, path: str | Path) -> None:
+        """Writes mean, std and labels to an .npz file, whole or not at all."""
+        with replacing(Path(path)) as temporary, temporary.open("wb") as file:
+            np.savez(
+                file,
+                mean=self.mean,
+                std=self.std,
+                members=np.array(self.members),
+                times=self.times,
+                symbols=np.array(self.symbols),
+                units=np.array(self.units),
+                time_unit=np.array(self.time_unit),
+                observed=np.array(self.observed),
+            )
+
+
+def _find_doubts(
+    free: NDArray[np.float64] | None, disagreement: NDArray[np.float64] | None
+) -> tuple[str, ...]:
+    """Warnings of a forecast.
+
+    Arguments:
+        free: Fraction of the members inside the envelope, (G, H + 1), or None.
+        disagreement: Share of the variance between models, (G,), or None.
+    """
+    lines = []
+    if free is not None:
+        outside, fractions = np.count_nonzero(free[:, 0] == 0), 1 - free[:, 1:].mean(axis=1)
+        if outside:
+            lines.append(
+                f"{outside} of {len(free)} initial states lie outside of the training data: their "
+                "forecasts are extrapolations"
+            )
+        if many := np.count_nonzero(fractions > MANY_HELD):
+            lines.append(
+                f"in {many} of {len(free)} forecasts more than {MANY_HELD:.0%} of the members ran "
+                f"out of the training data and were held there (up to {fractions.max():.0%})"
+            )
+    if disagreement is not None and (apart := np.count_nonzero(disagreement > DISAGREEMENT)):
+        lines.append(
+            f"in {apart} of {len(disagreement)} forecasts the models disagree: more than "
+            f"{DISAGREEMENT:.0%} of the variance lies between them (up to "
+            f"{disagreement.max():.0%})"
+        )
+    return tuple(lines)
+
+
+def _draw(
+    forecast: Forecast | Moments,
+    band: tuple[NDArray[np.float64], NDArray[np.float64]],
+    name: str,
+    truth: NDArray[np.float64] | None,
+    rows: int,
+) -> "Figure":
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -185,25 +287,25 @@ def _draw(forecast: Forecast, truth: NDArray[np.float64] | None, rows: int) -> "
     # A notebook asks any object for its picture by this name; no window system is involved.
     figure._repr_png_ = lambda: _render(FigureCanvasAgg(figure))  # type: ignore[attr-defined]
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True)
-    low, high = forecast.quantiles(_BAND)
+    low, high = band
     labels = [
         f"{s} / {u}" if u else s for s, u in zip(forecast.symbols, forecast.units, strict=True)
     ]
     for row in range(rows):
         for column, axis in enumerate(axes[row]):
-            band = (low[row, :, column], high[row, :, column])
+            edges = (low[row, :, column], high[row, :, column])
             if truth is not None:
                 paths = truth[row, :, :, column]
                 times = forecast.times[: paths.shape[1]]
                 axis.plot(times, paths.T, color="0.25", linewidth=0.8, alpha=0.6, zorder=1)
-            axis.fill_between(forecast.times, *band, color="C0", alpha=0.25, linewidth=0)
+            axis.fill_between(forecast.times, *edges, color="C0", alpha=0.25, linewidth=0)
             axis.plot(forecast.times, forecast.mean[row, :, column], color="C0", linewidth=1.8)
             axis.set_title(labels[column] if row == 0 else "")
             axis.spines[["top", "right"]].set_visible(False)
         axes[row, 0].set_ylabel(f"initial state {row}")
     for axis in axes[-1]:
         axis.set_xlabel(f"time / {forecast.time_unit}" if forecast.time_unit else "time")
-    said = "mean and 80 % band of the forecast" + ("" if truth is None else "; truth in gray")
+    said = f"mean and {name} of the forecast" + ("" if truth is None else "; truth in gray")
     said = "\n".join([said, *forecast.warnings])
     figure.suptitle(said, fontsize="medium", x=0.01, ha="left")
     return figure

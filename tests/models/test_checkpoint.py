@@ -83,7 +83,7 @@ def test_the_file_is_readable_by_hand(macro_model, saved):
     (length,) = struct.unpack("<Q", content[:8])
     header = json.loads(content[8 : 8 + length])
     metadata = json.loads(header.pop("__metadata__")["json"])
-    assert metadata["format"] == "tampl-model-3"
+    assert metadata["format"] == "tampl-model-4"
     assert metadata["description"]["system"] == "sirs"
     weights = macro_model.state_dict()
     assert header.keys() == weights.keys()

@@ -20,6 +20,7 @@ from ..errors import InputError
 from ..frozen import Frozen
 from ..models import MacroModel, ModelSpec, Modules, resolve_device
 from ..models.encoders import ModuleEncoderSpec
+from ..models.rollout import Sizes
 from ..progress import say
 from ..seeding import ambient_seed
 from ..training import Keeper, MemoryKeeper, Trainer, TrainingSpec, Turn, run_training
@@ -195,9 +196,8 @@ def rollout_rmse(model: MacroModel, valid: Dataset, *, members: int) -> float:
 
     Standardised units, t = 0 excluded; free rollouts, which nothing holds back.
     """
-    sizes = (valid.y.shape[1] - 1, members if model.stochastic else 1)
-    samples, _ = model.sample(valid.x[:, 0], valid.y[:, 0], sizes=sizes)
-    mean = samples.mean(axis=1)
+    sizes = Sizes(valid.y.shape[1] - 1, members if model.stochastic else 1)
+    mean = model.sample(valid.x[:, 0], valid.y[:, 0], sizes=sizes).mean(axis=1)
     ours, truth = (model.normalization.standardize(y[:, 1:]) for y in (mean, valid.y))
     return float(np.sqrt(np.mean((ours - truth) ** 2)))
 

@@ -68,7 +68,7 @@ def _check_moves(trainer: Trainer) -> None:
         moved = [name for name, value in state.items() if not torch.equal(value, before[name])]
         _require(bool(moved), f"stage `{stage.name}` moves something")
         for name in moved:
-            allowed = name.split(".")[0] in stage.moves
+            allowed = any(name.startswith(f"{module}.") for module in stage.moves)
             _require(allowed, f"stage `{stage.name}` does not move `{name}`")
 
 

@@ -23,7 +23,7 @@ from copy import deepcopy
 from functools import partial
 
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
 from ..description import Description
@@ -96,7 +96,7 @@ class Refit(Frozen):
         hidden: Hidden widths of the velocity network.
         learning_rate: The rate at the start; it falls as a cosine.
         average: Decay of the exponential average of the weights that the model is made of.
-        solver_steps: Midpoint steps of a transition.
+        solver_steps: Midpoint steps of the flow, which its map is fitted to.
     """
 
     steps: PositiveInt = 200
@@ -104,7 +104,26 @@ class Refit(Frozen):
     hidden: tuple[PositiveInt, ...] = (256, 256, 256)
     learning_rate: PositiveFloat = 2e-3
     average: float = Field(0.998, ge=0, lt=1)
-    solver_steps: PositiveInt = 4
+    solver_steps: PositiveInt = 8
+
+
+class MapFit(Frozen):
+    """How the one-step map is fitted to the refitted flow.
+
+    Attributes:
+        steps: Descent steps for each epoch of the training; 0 for no map: forecasts then
+            integrate the flow.
+        batch_size: States in a batch.
+        hidden: Hidden widths of the map.
+        learning_rate: The rate at the start; it falls as a cosine.
+        average: Decay of the exponential average of the weights.
+    """
+
+    steps: NonNegativeInt = 100
+    batch_size: PositiveInt = 256
+    hidden: tuple[PositiveInt, ...] = (128, 128, 128)
+    learning_rate: PositiveFloat = 2e-3
+    average: float = Field(0.99, ge=0, lt=1)
 
 
 class TamplPlus(Method):
@@ -115,15 +134,19 @@ class TamplPlus(Method):
     second transition, which learns p(z_{t+1}, y_{t+1} | z_t, y_t) by increments in their own units
     (`CalibratedFlowTransition`), so that base noise and increments are of one size, and the part
     of y that z does not tell has its spread and its correlation in time (`JointFlowSpec`). A
-    forecast starts at (E(x_0), y_0). The first transition is dropped.
+    forecast starts at (E(x_0), y_0). The first transition is dropped. In its own units the flow is
+    nearly straight, so that a small network can learn where it carries a given noise: a step of a
+    forecast is one evaluation of this `FlowMap`.
 
     Attributes:
         tampl: The first part.
         refit: The second part.
+        map: The third part.
     """
 
     tampl: Tampl = Tampl()
     refit: Refit = Refit()
+    map: MapFit = MapFit()
 
     def modules(self, spec: ModelSpec, description: Description) -> Modules:
         if self.tampl.latent_dim is not None:
@@ -136,7 +159,8 @@ class TamplPlus(Method):
         anchor = spec.transition
         own = {"hidden": self.refit.hidden, "steps": self.refit.solver_steps, "grading": 1.0}
         flow = anchor.model_copy(update={**own, "solver": "midpoint", "draws": 1})
-        joint = JointFlowSpec(name="joint-flow", flow=flow)
+        hidden = self.map.hidden if self.map.steps else None
+        joint = JointFlowSpec(name="joint-flow", flow=flow, map=hidden)
         # First what TAMPL has, from the same draws: one seed gives both the same representation.
         first = Modules.build(spec, description)
         built = Modules(
@@ -151,7 +175,7 @@ class TamplPlus(Method):
     def turns(self, training: TrainingSpec) -> tuple[Turn, ...]:
         refit = Stage(
             name="refit",
-            moves=("transition",),
+            moves=("transition.flow",),
             needs=frozenset({"z", "z_next", "y", "y_next"}),
             loss=_joint_loss,
             draw=_draw,
@@ -161,12 +185,25 @@ class TamplPlus(Method):
             batch_size=self.refit.batch_size,
             steps=self.refit.steps,
         )
+        fit_map = Stage(
+            name="map",
+            moves=("transition.map",),
+            needs=frozenset({"z", "y"}),
+            loss=_map_loss,
+            draw=_draw,
+            optimiser=OptimiserSpec(
+                learning_rate=self.map.learning_rate, average=self.map.average
+            ),
+            batch_size=self.map.batch_size,
+            steps=self.map.steps,
+        )
         representation = Turn(
             self.tampl.stages(training, transition="anchor"), training.epochs, finish=_calibrate
         )
-        # While the rate is high the refitted law is too wide, and its mean may fit a few
-        # validation trajectories by chance: models are chosen among those of the last quarter.
-        return representation, Turn((refit,), training.epochs, settled=0.75)
+        # While the rate is high a law is too wide, and its mean may fit a few validation
+        # trajectories by chance: models are chosen among those of the last quarter.
+        fits = (refit, fit_map) if self.map.steps else (refit,)
+        return representation, *(Turn((fit,), training.epochs, settled=0.75) for fit in fits)
 
 
 class LiteralTampl(Method):
@@ -262,6 +299,14 @@ def _joint_loss(modules: Modules, batch: Batch) -> Losses:
     state_next = torch.cat([batch["z_next"], batch["y_next"]], dim=-1)
     loss = modules.transition.loss(state, state_next, batch.noise)
     return Losses(loss, {"tr": loss})
+
+
+def _map_loss(modules: Modules, batch: Batch) -> Losses:
+    """How far the map is from the flow that it is fitted to."""
+    assert isinstance(modules.transition, CalibratedFlowTransition)
+    state = torch.cat([batch["z"], batch["y"]], dim=-1)
+    loss = modules.transition.map_loss(state, batch.noise["epsilon"])
+    return Losses(loss, {"map": loss})
 
 
 def _calibrate(modules: Modules, latents: Latents) -> None:

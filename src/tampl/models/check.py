@@ -103,7 +103,8 @@ def _check_gradients(model: MacroModel, start: _Start) -> None:
     z, state = model.encode(*start), model.start(*start)
     draws = model.transition.draw(len(z), _generator(model))
     moved = model.transition.loss(state, state.detach() + 1, draws)
-    loss = model.readout(z).square().sum() + moved
+    stepped = model.transition(state, _noise(model, len(state))[0])
+    loss = model.readout(z).square().sum() + moved + stepped.square().sum()
     gradients = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
     for (name, parameter), gradient in zip(parameters.items(), gradients, strict=True):
         parameter.requires_grad_(name not in frozen)

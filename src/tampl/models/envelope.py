@@ -17,12 +17,17 @@ would not follow; balls around landmarks do. A rollout that runs away leaves the
 few steps. A state
 outside is held on the sphere of radius r around its nearest landmark; a state inside stays as it
 is to the bit.
+
+A state moves little in one step, so the landmark that was near before is tried first, and only
+states that have left its ball are compared with all landmarks.
 """
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Envelope"]
+__all__ = ["Envelope", "Held"]
 
 LANDMARKS = 512
 SAMPLED = 8192
@@ -30,6 +35,21 @@ SAMPLED = 8192
 
 _SMALLEST = 0.1
 _SLACK = 1.25
+
+
+@dataclass(frozen=True)
+class Held:
+    """States after they were brought inside an envelope.
+
+    Attributes:
+        states: The states, (B, D).
+        inside: Which of them were inside before, (B,).
+        near: The number of a landmark near each, (B,).
+    """
+
+    states: Tensor
+    inside: Tensor
+    near: Tensor
 
 
 class Envelope(nn.Module):
@@ -86,24 +106,41 @@ class Envelope(nn.Module):
 
     def distance(self, states: Tensor) -> Tensor:
         """Distance to the nearest landmark over the radius, (B,): at most one inside."""
-        return self._nearest(states)[0]
+        return self._nearest(self._place(states))[0]
 
-    def hold(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """States (B, D) inside the envelope, and which of them were inside before, (B,)."""
-        distance, landmark, place = self._nearest(states)
-        inside = distance <= 1
-        if bool(inside.all()):
-            return states, inside
+    def hold(self, states: Tensor, near: Tensor | None = None) -> Held:
+        """Brings states (B, D) inside the envelope.
+
+        Arguments:
+            states: The states.
+            near: The landmarks that were near before, (B,), to be tried first.
+        """
+        place = self._place(states)
+        if near is None:
+            near = torch.zeros(len(states), dtype=torch.int64, device=states.device)
+        apart = (place - self.landmarks.to(states.dtype)[near]).norm(dim=1)
+        inside = apart <= self.radius  # what is not finite is not
+        left = (~inside).nonzero().squeeze(1)
+        if not len(left):
+            return Held(states, inside, near)
+        distance, nearest = self._nearest(place[left])
+        near, inside = near.index_copy(0, left, nearest), inside.index_copy(0, left, distance <= 1)
+        out = left[distance > 1]
+        if not len(out):
+            return Held(states, inside, near)
+        landmark = self.landmarks.to(states.dtype)[near[out]]
         # What is not finite has no direction: it is held at the landmark itself.
-        step = torch.nan_to_num((place - landmark) / distance.clamp_min(1).unsqueeze(-1), 0, 0, 0)
-        moved = torch.linalg.solve(self.axes.T.to(states.dtype), (landmark + step).T).T
-        held = moved + self.centre.to(states.dtype)
-        return torch.where(inside.unsqueeze(-1), states, held), inside
+        step = (place[out] - landmark) / distance[distance > 1].unsqueeze(-1)
+        moved = landmark + torch.nan_to_num(step, 0, 0, 0)
+        held = torch.linalg.solve(self.axes.T.to(states.dtype), moved.T).T
+        return Held(states.index_copy(0, out, held + self.centre.to(states.dtype)), inside, near)
 
-    def _nearest(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Relative distance, nearest landmark, and the states in the envelope's units."""
-        place = (states - self.centre.to(states.dtype)) @ self.axes.to(states.dtype)
-        apart = torch.cdist(place, self.landmarks.to(states.dtype))
-        distance, nearest = apart.min(dim=1)
+    def _place(self, states: Tensor) -> Tensor:
+        """States in the envelope's units."""
+        return (states - self.centre.to(states.dtype)) @ self.axes.to(states.dtype)
+
+    def _nearest(self, place: Tensor) -> tuple[Tensor, Tensor]:
+        """Relative distance to the nearest landmark, and its number."""
+        distance, nearest = torch.cdist(place, self.landmarks.to(place.dtype)).min(dim=1)
         distance = torch.nan_to_num(distance / self.radius, float("inf"), float("inf"))
-        return distance, self.landmarks.to(states.dtype)[nearest], place
+        return distance, nearest

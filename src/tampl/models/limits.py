@@ -9,7 +9,11 @@ __all__ = ["respect_limits"]
 
 
 def respect_limits(
-    y: NDArray[np.float64], description: Description, start: NDArray[np.float64] | None
+    y: NDArray[np.float64],
+    description: Description,
+    *,
+    initial: NDArray[np.float64] | None = None,
+    observed: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Brings macrostates into the limits of their observables.
 
@@ -19,19 +23,23 @@ def respect_limits(
     at t = 0 stay as they were observed.
 
     Arguments:
-        y: Macrostates of G initial states and N members, (G, N, H + 1, m), in physical units.
+        y: Macrostates of G initial states and N members at some times, (G, N, K, m), in physical
+            units.
         description: What is known of the observables.
-        start: The observed macrostates at t = 0, (G, m), or None.
+        initial: Macrostates at t = 0 as they were returned, (G, N, m); None where t = 0 is the
+            first of the times.
+        observed: The observed macrostates at t = 0, (G, m), or None.
     """
     y = y.copy()
-    if start is not None:
-        y[:, :, 0] = start[:, None]
+    if initial is None and observed is not None:
+        y[:, :, 0] = observed[:, None]
     low = np.array([-np.inf if o.lower is None else o.lower for o in description.observables])
     high = np.array([np.inf if o.upper is None else o.upper for o in description.observables])
     conserved = [j for j, o in enumerate(description.observables) if o.conserved]
     symbols = [observable.symbol for observable in description.observables]
     bounded = np.clip(y, low, high)
-    bounded[..., conserved] = bounded[..., :1, conserved]
+    first = bounded[:, :, 0] if initial is None else initial
+    bounded[..., conserved] = first[:, :, None, conserved]
     for total in description.totals:
         parts = [symbols.index(symbol) for symbol in total.symbols]
         free = [j for j in parts if j not in conserved]
@@ -43,7 +51,8 @@ def respect_limits(
         whole = room.sum(axis=-1, keepdims=True)
         share = np.divide(room, whole, out=np.zeros_like(room), where=whole > 0)
         bounded[..., free] = np.clip(own + lack * share, low[free], high[free])
-    if start is not None:
-        bounded[:, :, 0] = y[:, :, 0]
-        bounded[..., conserved] = start[:, None, None, conserved]
+    if observed is not None:
+        if initial is None:
+            bounded[:, :, 0] = y[:, :, 0]
+        bounded[..., conserved] = observed[:, None, None, conserved]
     return bounded

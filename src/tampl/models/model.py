@@ -6,16 +6,15 @@ At inference the encoder sees the initial microstate only (the paper's Algorithm
 
 A model without an encoder starts from z_0 = y_0, standardised, instead. A model whose transition
 carries the macrostate has the state (z, y), starts at (E(x_0), y_0), with R(E(x_0)) in place of a
-y_0 that is not known, and reads y from its state. The readout speaks
-standardised macrostates; the model returns physical units. Base noise is drawn on the CPU from
-one stream per initial microstate, so that a forecast has the same noise whatever the device and
-however many microstates are forecast at once.
+y_0 that is not known, and reads y from its state. The readout speaks standardised macrostates; the
+model returns physical units.
 """
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
@@ -26,10 +25,9 @@ from torch import Tensor, nn
 from ..data.dataset import Dataset, Normalization, Statistics
 from ..description import Description
 from ..errors import ForecastWarning, InputError
-from ..forecast import Forecast
+from ..forecast import Forecast, Moments
 from ..frozen import Frozen
 from ..progress import bar
-from ..seeding import torch_generator
 from ..version import __version__
 from .checkpoint import load_tensors, save_tensors
 from .decoders import AnyDecoder
@@ -38,14 +36,12 @@ from .envelope import SAMPLED, Envelope
 from .limits import respect_limits
 from .parts import resolve_device
 from .readouts import AnyReadout, MLPReadoutSpec
+from .rollout import Block, Sizes, draw_noise, roll_out, rows_at_once
 from .transitions import AnyTransition, Transition
 
 __all__ = ["MacroModel", "ModelSpec", "Modules", "load_model"]
 
-FORMAT = "tampl-model-3"
-
-ROWS = 8192
-"""Ensemble members carried through the networks at once; larger gains nothing on two CPU cores."""
+FORMAT = "tampl-model-4"
 
 ENCODED = 512
 """Microstates encoded at once, which bounds the memory of a deterministic model's forecast."""
@@ -259,6 +255,7 @@ class MacroModel(nn.Module):
             state = self.transition(state, step_noise)
             yield self.read(state)
 
+    @overload
     def forecast(
         self,
         x0: ArrayLike,
@@ -268,8 +265,36 @@ class MacroModel(nn.Module):
         members: int = 64,
         seed: int = 0,
         limits: bool = True,
+        keep: Literal["samples"] = "samples",
         progress: bool = True,
-    ) -> Forecast:
+    ) -> Forecast: ...
+
+    @overload
+    def forecast(
+        self,
+        x0: ArrayLike,
+        y0: ArrayLike | None = None,
+        *,
+        horizon: int | None = None,
+        members: int = 64,
+        seed: int = 0,
+        limits: bool = True,
+        keep: Literal["moments"],
+        progress: bool = True,
+    ) -> Moments: ...
+
+    def forecast(
+        self,
+        x0: ArrayLike,
+        y0: ArrayLike | None = None,
+        *,
+        horizon: int | None = None,
+        members: int = 64,
+        seed: int = 0,
+        limits: bool = True,
+        keep: Literal["samples", "moments"] = "samples",
+        progress: bool = True,
+    ) -> Forecast | Moments:
         """Forecasts the observables from microstates at t = 0: Algorithm 2.
 
         Arguments:
@@ -283,6 +308,8 @@ class MacroModel(nn.Module):
             limits: Whether rollouts are held inside the envelope of the training states, start at
                 `y0` and respect the limits of the observables. Without, the numbers are those of
                 the paper's algorithm.
+            keep: "samples" for all members; "moments" for mean and standard deviation alone, whose
+                memory does not grow with the number of members.
             progress: Whether to show a bar.
 
         Example:
@@ -292,72 +319,89 @@ class MacroModel(nn.Module):
         for name, count in (("horizon", horizon), ("members", members)):
             if not isinstance(count, int | np.integer) or count < 1:
                 raise InputError(f"`{name}` is {count!r}; it must be an integer of at least 1")
+        if keep not in ("samples", "moments"):
+            raise InputError(f'`keep` is {keep!r}; it must be "samples" or "moments"')
         states = self._stack(np.asarray(x0))
         start = self._check_start(y0, len(states))
         if not limits and not self.needs_macrostates:
             start = None
-        sizes = (horizon, members if self.stochastic else 1)
-        samples, inside = self.sample(
-            states, start, sizes=sizes, seed=seed, hold=limits, progress=progress
+        sizes = Sizes(horizon, members if self.stochastic else 1)
+        parts = self.roll_out(
+            states, start, sizes=sizes, seed=seed, limits=limits, progress=progress
         )
-        if limits:
-            samples = respect_limits(samples, self.description, start)
         observables = self.description.observables
-        found = Forecast(
-            samples=samples,
-            times=self.description.interval * np.arange(horizon + 1, dtype=np.float64),
-            symbols=tuple(observable.symbol for observable in observables),
-            units=tuple(observable.unit for observable in observables),
-            time_unit=self.description.time_unit,
-            inside=inside,
-            observed=start is not None,
-        )
+        labels: dict[str, Any] = {
+            "times": self.description.interval * np.arange(horizon + 1, dtype=np.float64),
+            "symbols": tuple(observable.symbol for observable in observables),
+            "units": tuple(observable.unit for observable in observables),
+            "time_unit": self.description.time_unit,
+            "observed": start is not None,
+        }
+        found: Forecast | Moments
+        if keep == "moments":
+            found = _collect_moments(parts, (len(states), horizon + 1, len(observables)), labels)
+        else:
+            samples, inside = _collect(parts, len(states), sizes, len(observables))
+            found = Forecast(samples=samples, inside=inside, **labels)
         for line in found.warnings:
             warnings.warn(line, ForecastWarning, stacklevel=2)
         return found
+
+    def roll_out(
+        self,
+        states: NDArray[Any],
+        start: NDArray[np.float64] | None,
+        *,
+        sizes: Sizes,
+        seed: int = 0,
+        limits: bool = False,
+        progress: bool = False,
+    ) -> Iterator["Part"]:
+        """Rolls the model out, some initial microstates and times after another.
+
+        Arguments:
+            states: Microstates in stored form, (G, *shape).
+            start: Observed macrostates at t = 0, (G, m), or None.
+            sizes: Horizon and members.
+            seed: Governs the ensemble.
+            limits: Whether to hold rollouts inside the envelope and the observables' limits.
+            progress: Whether to show a bar.
+        """
+        per_chunk = max(1, min(ENCODED, rows_at_once(self.y_mean.device) // sizes.members))
+        chunks = range(0, len(states), per_chunk)
+        envelope, noise_dim = self.envelope if limits else None, self.transition.noise_dim
+        with bar("forecasting", len(chunks), visible=progress) as advance:
+            for first in chunks:
+                chunk = slice(first, min(first + per_chunk, len(states)))
+                known = None if start is None else start[chunk]
+                state = self._start_arrays(states[chunk], known)
+                noise = draw_noise(
+                    sizes, noise_dim, seed=seed, states=range(*chunk.indices(chunk.stop))
+                )
+                rows = state.repeat_interleave(sizes.members, dim=0)
+                initial, time = None, 0
+                for block in roll_out(self, rows, noise, envelope):
+                    y, inside = _to_arrays(block, sizes.members)
+                    if limits:
+                        y = respect_limits(y, self.description, initial=initial, observed=known)
+                    # What is conserved keeps the value of t = 0, which comes first.
+                    initial = y[:, :, 0] if initial is None else initial
+                    times = slice(time, time + y.shape[2])
+                    yield Part((chunk, slice(None), times), y, inside)
+                    time = times.stop
+                advance("")
 
     def sample(
         self,
         states: NDArray[Any],
         start: NDArray[np.float64] | None,
         *,
-        sizes: tuple[int, int],
+        sizes: Sizes,
         seed: int = 0,
-        hold: bool = False,
-        progress: bool = False,
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
-        """Rolls the model out: the samples of a forecast before limits are applied.
-
-        Arguments:
-            states: Microstates in stored form, (G, *shape).
-            start: Observed macrostates at t = 0, (G, m), or None.
-            sizes: Horizon H and number of members N.
-            seed: Governs the ensemble.
-            hold: Whether to hold rollouts inside the envelope.
-            progress: Whether to show a bar.
-
-        Returns:
-            Macrostates (G, N, H + 1, m), and which of them were inside the envelope, of shape
-            (G, N, H + 1); None where there is no envelope to hold them in.
-        """
-        horizon, members = sizes
-        per_chunk = max(1, min(ENCODED, ROWS // members))
-        chunks = range(0, len(states), per_chunk)
-        shape = (len(states), members, horizon + 1)
-        samples = np.empty((*shape, len(self.description.observables)))
-        envelope = self.envelope if hold else None
-        inside = None if envelope is None else np.empty(shape, dtype=np.bool_)
-        with bar("forecasting", len(chunks), visible=progress) as advance:
-            for first in chunks:
-                chunk = slice(first, first + per_chunk)
-                state = self._start_arrays(states[chunk], None if start is None else start[chunk])
-                noise = self._draw_noise(state, sizes, seed=seed, first=first)
-                y, free = self._roll_out(state, noise, envelope)
-                samples[chunk] = y.unflatten(0, (-1, members)).cpu().numpy()
-                if inside is not None and free is not None:
-                    inside[chunk] = free.unflatten(0, (-1, members)).cpu().numpy()
-                advance("")
-        return samples, inside
+    ) -> NDArray[np.float64]:
+        """Plain samples of rollouts that nothing holds, (G, N, H + 1, m)."""
+        parts = self.roll_out(states, start, sizes=sizes, seed=seed)
+        return _collect(parts, len(states), sizes, len(self.description.observables))[0]
 
     def save(self, path: str | Path) -> None:
         """Saves weights, architecture, description and statistics to one safetensors file."""
@@ -412,36 +456,60 @@ class MacroModel(nn.Module):
         known = None if start is None else torch.from_numpy(start.copy()).to(device)
         return self.start(microstates, known)
 
-    def _draw_noise(
-        self, state: Tensor, sizes: tuple[int, int], *, seed: int, first: int
-    ) -> Tensor:
-        """Base noise (H, G, N, noise_dim) of horizon H and N members, from a stream per state."""
-        shape = (*sizes, self.transition.noise_dim)
-        streams = (torch_generator(seed, "forecast", first + g) for g in range(len(state)))
-        drawn = [torch.randn(shape, generator=stream) for stream in streams]
-        return torch.stack(drawn, dim=1).to(state.device, state.dtype)
 
-    @torch.inference_mode()
-    def _roll_out(
-        self, state: Tensor, noise: Tensor, envelope: Envelope | None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Macrostates (G N, H + 1, m), and which were inside the envelope, (G N, H + 1).
+@dataclass(frozen=True)
+class Part:
+    """Some initial microstates and times of a forecast.
 
-        Arguments:
-            state: Initial states, (G, D).
-            noise: Base noise, (H, G, N, noise_dim).
-            envelope: What to hold rollouts in, or None.
-        """
-        rows, steps = state.repeat_interleave(noise.shape[2], dim=0), noise.flatten(1, 2)
-        if envelope is None:
-            return torch.stack(list(self.rollout(rows, steps)), dim=1), None
-        # An initial state outside is said to be, and not moved: the user has chosen it.
-        macrostates, inside = [self.read(rows)], [envelope.distance(rows) <= 1]
-        for step in steps:
-            rows, free = envelope.hold(self.transition(rows, step))
-            macrostates.append(self.read(rows))
-            inside.append(free)
-        return torch.stack(macrostates, dim=1), torch.stack(inside, dim=1)
+    Attributes:
+        place: Where the part belongs among (G, N, H + 1).
+        y: Macrostates in physical units, (g, N, K, m).
+        inside: Which members were inside the envelope, (g, N, K); None without an envelope.
+    """
+
+    place: tuple[slice, slice, slice]
+    y: NDArray[np.float64]
+    inside: NDArray[np.bool_] | None
+
+
+def _to_arrays(block: Block, members: int) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+    arrays = (
+        None if part is None else part.unflatten(0, (-1, members)).cpu().numpy()
+        for part in (block.y, block.inside)
+    )
+    y, inside = arrays
+    assert y is not None
+    return y, inside
+
+
+def _collect(
+    parts: Iterable[Part], states: int, sizes: Sizes, observables: int
+) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
+    """Samples (G, N, H + 1, m) and which members were inside, (G, N, H + 1)."""
+    shape = (states, sizes.members, sizes.horizon + 1)
+    samples, inside = np.empty((*shape, observables)), np.empty(shape, dtype=np.bool_)
+    known = False
+    for part in parts:
+        samples[part.place] = part.y
+        if part.inside is not None:
+            inside[part.place], known = part.inside, True
+    return samples, inside if known else None
+
+
+def _collect_moments(
+    parts: Iterable[Part], shape: tuple[int, int, int], labels: Mapping[str, Any]
+) -> Moments:
+    """Moments (G, H + 1, m) of an ensemble; a part holds all members of its states and times."""
+    mean, std, free = np.empty(shape), np.zeros(shape), np.empty(shape[:2])
+    members, known = 1, False
+    for part in parts:
+        chunk, _, times = part.place
+        mean[chunk, times] = part.y.mean(axis=1)
+        if (members := part.y.shape[1]) > 1:
+            std[chunk, times] = part.y.std(axis=1, ddof=1)
+        if part.inside is not None:
+            free[chunk, times], known = part.inside.mean(axis=1), True
+    return Moments(mean=mean, std=std, members=members, free=free if known else None, **labels)
 
 
 def load_model(

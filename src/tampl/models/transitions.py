@@ -6,7 +6,7 @@ transition is deterministic). Each specification builds its transition.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
@@ -25,6 +25,7 @@ __all__ = [
     "CalibratedFlowSpec",
     "CalibratedFlowTransition",
     "DeterministicTransition",
+    "FlowMap",
     "FlowTransition",
     "FlowTransitionSpec",
     "JointFlowSpec",
@@ -146,6 +147,22 @@ class FlowTransition(Transition):
         )
 
 
+class FlowMap(nn.Module):
+    """The map of a flow, epsilon to w_1 given z, in one evaluation instead of a solver's many.
+
+    Arguments:
+        latent_dim: Size of epsilon, w_1 and z.
+        hidden: Hidden widths of the network, which learns the way w_1 - epsilon.
+    """
+
+    def __init__(self, latent_dim: int, *, hidden: Sequence[int]) -> None:
+        super().__init__()
+        self.mlp = MLP(2 * latent_dim, latent_dim, hidden=hidden)
+
+    def forward(self, epsilon: Tensor, z: Tensor) -> Tensor:
+        return epsilon + self.mlp(torch.cat([epsilon, z], dim=-1))
+
+
 class CalibratedFlowTransition(Transition):
     r"""A conditional flow in the units of the latent states it was calibrated on.
 
@@ -158,6 +175,8 @@ class CalibratedFlowTransition(Transition):
 
     Arguments:
         flow: The flow in those units.
+        map: Where a step is to cost one evaluation: what is fitted to the flow by `map_loss` and
+            takes its place in a step. The flow stays, to compare with (`map = None`).
     """
 
     centre: Tensor
@@ -165,9 +184,10 @@ class CalibratedFlowTransition(Transition):
     m: Tensor
     sigma: Tensor
 
-    def __init__(self, flow: FlowTransition) -> None:
+    def __init__(self, flow: FlowTransition, map: FlowMap | None = None) -> None:
         super().__init__()
         self.flow = flow
+        self.map = map
         self.noise_dim = flow.noise_dim
         for name, value in (("centre", 0.0), ("width", 1.0), ("m", 0.0), ("sigma", 1.0)):
             self.register_buffer(name, torch.full((self.noise_dim,), value))
@@ -189,6 +209,19 @@ class CalibratedFlowTransition(Transition):
     def loss(self, z: Tensor, z_next: Tensor, noise: Noise) -> Tensor:
         return self.flow.loss(self._condition(z), (z_next - z - self.m) / self.sigma, noise)
 
+    def map_loss(self, z: Tensor, epsilon: Tensor) -> Tensor:
+        """Squared distance of the map from the flow's solution, mean over batch and dimensions.
+
+        Arguments:
+            z: States, (B, d).
+            epsilon: Base noise, (B, d).
+        """
+        assert self.map is not None
+        condition = self._condition(z)
+        with torch.no_grad():
+            target = self.flow(condition, epsilon)
+        return (self.map(epsilon, condition) - target).square().mean()
+
     def spread(self, z: Tensor) -> Tensor:
         return self.flow.spread(z / self.sigma)
 
@@ -196,7 +229,10 @@ class CalibratedFlowTransition(Transition):
         return self.flow.draw(count, generator)
 
     def forward(self, z: Tensor, noise: Tensor) -> Tensor:
-        return z + self.m + self.sigma * self.flow(self._condition(z), noise)
+        condition = self._condition(z)
+        if self.map is None:
+            return z + self.m + self.sigma * self.flow(condition, noise)
+        return z + self.m + self.sigma * self.map(noise, condition)
 
     def _condition(self, z: Tensor) -> Tensor:
         return (z - self.centre) / self.width
@@ -290,15 +326,23 @@ class JointFlowSpec(TransitionSpec):
     Much of a macrostate may not be a function of z, such as the size of clusters that jump from
     frame to frame, and y_0 is known exactly. A state that holds y starts right, keeps the
     correlation of y in time and has the spread of y.
+
+    Attributes:
+        flow: The flow.
+        map: Hidden widths of the network that takes the place of the flow's solver in a step;
+            None where the flow is integrated.
     """
 
     carries_macrostate: ClassVar[bool] = True
     name: Literal["joint-flow"]
     flow: FlowTransitionSpec
+    map: Widths | None = None
 
     def build(self, latent_dim: int) -> Transition:
         """Builds the transition; `latent_dim` is the size of z and y together."""
-        return CalibratedFlowTransition(self.flow.build(latent_dim))
+        flow = self.flow.build(latent_dim)
+        own = None if self.map is None else FlowMap(latent_dim, hidden=self.map)
+        return CalibratedFlowTransition(flow, own)
 
 
 class CalibratedFlowSpec(TransitionSpec):

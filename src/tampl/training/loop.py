@@ -167,7 +167,8 @@ def _keep_unvalidated(
 def _validation_is_due(trainer: Trainer) -> bool:
     epoch, total = trainer.epoch, len(trainer.schedule)
     late = 2 * epoch > total and epoch % trainer.training.validate_every == 0
-    return epoch == total or (late and trainer.is_settled)
+    # Before the last turn some part of the model has not been trained at all.
+    return epoch == total or (late and trainer.in_last_turn and trainer.is_settled)
 
 
 def _validate(

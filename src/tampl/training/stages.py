@@ -64,7 +64,8 @@ class Stage:
 
     Attributes:
         name: What the log calls it.
-        moves: Names of the modules that are trained; all others are frozen and in evaluation mode.
+        moves: Names of the modules that are trained, or of parts of them, such as "transition" and
+            "transition.flow"; all others are frozen and in evaluation mode.
         needs: Fields of a batch. `z` and `z_next` come from the latent cache: the encodings by the
             encoder as it was when the stage began.
         loss: Pure function of modules and batch.

@@ -24,9 +24,9 @@ Gather = Callable[[Tensor, Mapping[str, Tensor]], Batch]
 
 def focus(modules: Modules, moves: tuple[str, ...]) -> None:
     """Lets the named modules train and freezes all others, in evaluation mode."""
-    for name, module in modules.named_children():
-        module.train(name in moves)
-        module.requires_grad_(name in moves)
+    modules.eval().requires_grad_(False)
+    for name in moves:
+        modules.get_submodule(name).train().requires_grad_(True)
 
 
 class Stepper:

@@ -299,10 +299,11 @@ def _refuse_bad_stages(turns: Sequence[Turn], modules: Modules) -> None:
     names = [stage.name for stage in stages]
     if len(set(names)) < len(names):
         raise InputError(f"the stages are named {names}; give each a name of its own")
-    known = {name for name, _ in modules.named_children()}
+    known = {name for name, _ in modules.named_modules() if name}
     for stage in stages:
         if not known.issuperset(stage.moves):
-            raise InputError(f"stage `{stage.name}` moves {stage.moves}; modules are {known}")
+            own = {name for name, _ in modules.named_children()}
+            raise InputError(f"stage `{stage.name}` moves {stage.moves}; modules are {own}")
         if not stage.needs <= FIELDS:
             raise InputError(f"stage `{stage.name}` needs {set(stage.needs)}; have {set(FIELDS)}")
 
