@@ -9,7 +9,7 @@ from hypothesis import settings
 
 from tampl.data import Normalization, Statistics
 from tampl.methods import METHODS, TamplPlus
-from tampl.methods.tampl import Refit
+from tampl.methods.tampl import MapFit, Refit
 from tampl.models import MacroModel, ModelSpec, Modules
 from tampl.seeding import ambient_seed, numpy_generator
 from tampl.systems import SIRS
@@ -17,8 +17,11 @@ from workbench import SPEC, Workbench
 
 torch.set_num_threads(1)
 
-# The refit of TAMPL+ has hundreds of steps in an epoch; tests need a few.
-METHODS["tampl+"] = TamplPlus(refit=Refit(steps=10, batch_size=16, hidden=(16, 16)))
+# The refit of TAMPL+ and its map have hundreds of steps in an epoch; tests need a few.
+METHODS["tampl+"] = TamplPlus(
+    refit=Refit(steps=10, batch_size=16, hidden=(16, 16)),
+    map=MapFit(steps=10, batch_size=16, hidden=(16, 16)),
+)
 
 # The same examples each time, so that a failure is one of the change at hand; new ones are looked
 # for by HYPOTHESIS_PROFILE=default.

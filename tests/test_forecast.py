@@ -23,15 +23,15 @@ def run(model, states, **options):
 
 
 @pytest.fixture
-def noises(macro_model, monkeypatch):
-    """The base noise of every rollout, as it is used."""
-    used, rollout = [], macro_model.rollout
+def noises(monkeypatch):
+    """The base noise of every rollout as it is used, one list of blocks for each rollout."""
+    used, roll_out = [], tampl.models.model.roll_out
 
-    def spy(z, noise):
-        used.append(noise.cpu())
-        return rollout(z, noise)
+    def spy(transition, read, state, noise, envelope):
+        used.append([block.clone() for block in noise])
+        return roll_out(transition, read, state, used[-1], envelope)
 
-    monkeypatch.setattr(macro_model, "rollout", spy)
+    monkeypatch.setattr(tampl.models.model, "roll_out", spy)
     return used
 
 
@@ -87,19 +87,25 @@ def test_members_and_microstates_have_noise_of_their_own(macro_model, lattices):
 @pytest.mark.parametrize("rows", [1, MEMBERS, 2 * MEMBERS, 4 * MEMBERS + 3, 10**6])
 def test_chunks_change_nothing_but_rounding(macro_model, lattices, noises, monkeypatch, rows):
     whole = run(macro_model, lattices)
-    (noise,) = noises
+    ((noise,),) = noises
     noises.clear()
     monkeypatch.setattr(tampl.models.model, "ROWS", rows)
+    monkeypatch.setattr(tampl.models.model, "ROWS_GPU", rows)
     chunked = run(macro_model, lattices)
     assert len(noises) == -(-5 // max(1, rows // MEMBERS))
-    assert torch.equal(torch.cat(noises, dim=1), noise)
+    assert torch.equal(torch.cat([block for (block,) in noises], dim=1), noise)
     np.testing.assert_allclose(chunked.samples, whole.samples, rtol=0, atol=1e-6)
 
 
 def test_the_company_of_a_microstate_changes_nothing(macro_model, lattices, noises):
     whole, alone = run(macro_model, lattices), run(macro_model, lattices[:2])
-    assert torch.equal(noises[0][:, : 2 * MEMBERS], noises[1])
+    assert torch.equal(noises[0][0][:, : 2 * MEMBERS], noises[1][0])
     np.testing.assert_allclose(alone.samples, whole.samples[:2], rtol=0, atol=1e-6)
+
+
+def test_a_longer_forecast_begins_with_the_shorter_one(macro_model, lattices):
+    short, long = (run(macro_model, lattices, horizon=steps) for steps in (19, 37))
+    np.testing.assert_array_equal(long.samples[:, :, :20], short.samples)
 
 
 def test_one_microstate_needs_no_leading_axis(macro_model, lattices):
@@ -115,7 +121,7 @@ def test_no_microstates_are_refused(macro_model, lattices):
 
 def test_the_noise_is_standard_normal(macro_model, lattices, noises):
     run(macro_model, lattices, horizon=50, members=20)
-    noise = noises[0].double().numpy()
+    noise = torch.cat(noises[0]).double().numpy()
     assert noise.shape == (50, 5 * 20, macro_model.transition.noise_dim)
     assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-4
 
@@ -125,7 +131,7 @@ def test_samples_are_the_rollouts_of_the_model(macro_model, lattices, noises, de
     with torch.inference_mode():
         z = macro_model.encode(torch.from_numpy(lattices).to(device))
         z = torch.cat([state.expand(MEMBERS, -1) for state in z])
-        frames = list(macro_model.rollout(z, noises[0].to(z)))
+        frames = list(macro_model.rollout(z, noises[0][0].to(z)))
     expected = torch.stack(frames).unflatten(1, (5, MEMBERS)).permute(1, 2, 0, 3)
     np.testing.assert_allclose(result.samples, expected.cpu().numpy(), rtol=0, atol=1e-6)
 

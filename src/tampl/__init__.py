@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .description import Observable, Total
     from .errors import ForecastWarning, InputError
     from .evaluation import Evaluation, evaluate
-    from .forecast import Forecast
+    from .forecast import Forecast, Moments
     from .methods import (
         Jld,
         JldRecon,
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
         Vamp,
     )
     from .microstates import Chain, Image, Lattice, Particles, Vector
-    from .models import MacroModel
-    from .models import load_model as load
+    from .models import Ensemble, MacroModel, load
     from .training import OptimiserSpec, TrainingSpec
 
 __all__ = [
     "Chain",
     "Dataset",
+    "Ensemble",
     "Evaluation",
     "Forecast",
     "ForecastWarning",
@@ -51,6 +51,7 @@ __all__ = [
     "Lattice",
     "MacroModel",
     "MacroOnly",
+    "Moments",
     "NextMacro",
     "Observable",
     "OptimiserSpec",
@@ -73,17 +74,16 @@ _HOMES = {
     "description": ("Observable", "Total"),
     "errors": ("ForecastWarning", "InputError"),
     "evaluation": ("Evaluation", "evaluate"),
-    "forecast": ("Forecast",),
+    "forecast": ("Forecast", "Moments"),
     "methods": (
         *("Tampl", "TamplPlus", "Jld", "JldSig", "JldVic", "Vamp"),
         *("JldRecon", "TwoStageRecon", "MacroOnly", "NextMacro"),
     ),
     "microstates": ("Chain", "Image", "Lattice", "Particles", "Vector"),
-    "models": ("MacroModel",),
+    "models": ("Ensemble", "MacroModel", "load"),
     "training": ("OptimiserSpec", "TrainingSpec"),
 }
 _PLACES = {name: (home, name) for home, names in _HOMES.items() for name in names}
-_PLACES["load"] = ("models", "load_model")
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401

@@ -1,7 +1,7 @@
 """Forecasts: ensembles of macroscopic trajectories from initial microstates, or their moments."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,9 @@ __all__ = ["Forecast", "Moments"]
 MANY_HELD = 0.05
 """A forecast of which more members and times than this are held is warned of."""
 
-DISAGREEMENT = 0.5
-"""A forecast with a larger share of its variance between models is warned of."""
+DISAGREEMENT = 0.25
+"""Models whose means are farther apart than this, in units of the training set's standard
+deviation, are warned of."""
 
 _QUANTILES = (0.05, 0.5, 0.95)
 _BAND = (0.1, 0.9)
@@ -40,8 +41,8 @@ class Forecast:
             they were held there, (G, N, H + 1); at t = 0 whether the initial state is. None
             where there was no envelope.
         observed: Whether the forecast starts from observed macrostates; else R(E(x_0)) stands in.
-        disagreement: For forecasts of several models, the share of the variance that lies between
-            them, by initial state, (G,); None for one model.
+        disagreement: For forecasts of several models, how far apart their means are by initial
+            state, (G,), in units of the training set's standard deviation; None for one model.
     """
 
     samples: NDArray[np.float64]
@@ -52,6 +53,11 @@ class Forecast:
     inside: NDArray[np.bool_] | None = None
     observed: bool = False
     disagreement: NDArray[np.float64] | None = None
+
+    @property
+    def members(self) -> int:
+        """The number N of members."""
+        return self.samples.shape[1]
 
     @property
     def held(self) -> float | None:
@@ -85,6 +91,22 @@ class Forecast:
         if self.samples.shape[1] == 1:
             return np.zeros_like(self.samples[:, 0])
         return self.samples.std(axis=1, ddof=1)
+
+    def pool(self, others: Sequence["Forecast"], disagreement: NDArray[np.float64]) -> "Forecast":
+        """All members of this forecast and of others of the same initial states together.
+
+        Arguments:
+            others: Forecasts of other models.
+            disagreement: How far apart the models are, (G,).
+        """
+        pooled = [self, *others]
+        known = [each.inside for each in pooled if each.inside is not None]
+        return replace(
+            self,
+            samples=np.concatenate([each.samples for each in pooled], axis=1),
+            inside=np.concatenate(known, axis=1) if len(known) == len(pooled) else None,
+            disagreement=disagreement,
+        )
 
     def quantiles(self, q: Sequence[float] = _QUANTILES) -> NDArray[np.float64]:
         """Quantiles over the ensemble, (len(q), G, H + 1, m)."""
@@ -215,6 +237,28 @@ class Moments:
             f"to t = {self.times[-1]:g}; observables: {', '.join(self.symbols)})"
         )
 
+    def pool(self, others: Sequence["Moments"], disagreement: NDArray[np.float64]) -> "Moments":
+        """The moments of all members together, with the arguments of `Forecast.pool`."""
+        pooled = [self, *others]
+        members = sum(each.members for each in pooled)
+        share = [each.members / members for each in pooled]
+        mean = sum(w * each.mean for w, each in zip(share, pooled, strict=True))
+        squares = sum(
+            (each.members - 1) * each.std**2 + each.members * (each.mean - mean) ** 2
+            for each in pooled
+        )
+        known = [
+            w * each.free for w, each in zip(share, pooled, strict=True) if each.free is not None
+        ]
+        return replace(
+            self,
+            mean=np.asarray(mean),
+            std=np.sqrt(np.asarray(squares) / (members - 1)),
+            members=members,
+            free=np.sum(known, axis=0) if len(known) == len(pooled) else None,
+            disagreement=disagreement,
+        )
+
     def plot(self, *, states: int = 3) -> "Figure":
         """Draws the mean and one standard deviation on either side.
 
@@ -247,11 +291,11 @@ def _find_doubts(
 
     Arguments:
         free: Fraction of the members inside the envelope, (G, H + 1), or None.
-        disagreement: Share of the variance between models, (G,), or None.
+        disagreement: How far apart the means of several models are, (G,), or None.
     """
     lines = []
     if free is not None:
-        outside, fractions = np.count_nonzero(free[:, 0] == 0), 1 - free[:, 1:].mean(axis=1)
+        outside, fractions = np.count_nonzero(free[:, 0] < 0.5), 1 - free[:, 1:].mean(axis=1)
         if outside:
             lines.append(
                 f"{outside} of {len(free)} initial states lie outside of the training data: their "
@@ -264,9 +308,9 @@ def _find_doubts(
             )
     if disagreement is not None and (apart := np.count_nonzero(disagreement > DISAGREEMENT)):
         lines.append(
-            f"in {apart} of {len(disagreement)} forecasts the models disagree: more than "
-            f"{DISAGREEMENT:.0%} of the variance lies between them (up to "
-            f"{disagreement.max():.0%})"
+            f"in {apart} of {len(disagreement)} forecasts the models disagree: their means are "
+            f"more than {DISAGREEMENT:g} standard deviations of the training data apart (up to "
+            f"{disagreement.max():.2g})"
         )
     return tuple(lines)
 

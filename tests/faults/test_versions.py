@@ -59,9 +59,9 @@ def test_a_newer_model_is_refused(tmp_path):
     with safe_open(KEPT / "model-2.safetensors", framework="pt") as file:
         header = json.loads(file.metadata()["json"])
         tensors = {name: file.get_tensor(name) for name in file.keys()}
-    newer = json.dumps({**header, "format": "tampl-model-4", "checksum": "of another kind"})
+    newer = json.dumps({**header, "format": "tampl-model-5", "checksum": "of another kind"})
     save_file(tensors, tmp_path / "model.safetensors", metadata={"json": newer})
-    with pytest.raises(InputError, match=r"has format 'tampl-model-4'.*install a newer tampl"):
+    with pytest.raises(InputError, match=r"has format 'tampl-model-5'.*install a newer tampl"):
         load_model(tmp_path / "model.safetensors")
 
 

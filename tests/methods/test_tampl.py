@@ -7,11 +7,14 @@ from torch import nn
 
 from tampl.errors import InputError
 from tampl.methods import LiteralTampl, Tampl, TamplPlus
-from tampl.methods.tampl import Refit, representation_loss
+from tampl.methods.tampl import MapFit, Refit, representation_loss
 from tampl.models.transitions import MLPTransitionSpec
 from tampl.training.stages import Batch
 
-PLUS = TamplPlus(refit=Refit(steps=14, batch_size=16, hidden=(16, 16)))
+PLUS = TamplPlus(
+    refit=Refit(steps=14, batch_size=16, hidden=(16, 16)),
+    map=MapFit(steps=14, batch_size=16, hidden=(16, 16)),
+)
 
 
 def parameters(modules):
@@ -174,12 +177,13 @@ def test_tampl_plus_is_tampl_first_and_then_moves_the_transition_alone(bench):
         assert plus.run_epoch().losses == plain.run_epoch().losses
     frozen = {k: v.clone() for k, v in plus.modules.encoder.state_dict().items()}
     torch.testing.assert_close(dict(plus.modules.transition.flow.state_dict()), untouched)
-    transition, stage = plus.modules.transition, plus.schedule[-1][0]
-    batch = plus.first_batch(stage)
-    before = stage.loss(plus.modules, batch).total.item()
-    for _ in range(training.epochs):
-        plus.run_epoch()
-    assert stage.loss(plus.modules, batch).total.item() < before
+    transition = plus.modules.transition
+    for stage in (plus.schedule[3][0], plus.schedule[6][0]):  # the flow, then its map
+        batch = plus.first_batch(stage)
+        before = stage.loss(plus.modules, batch).total.item()
+        for _ in range(training.epochs):
+            plus.run_epoch()
+        assert stage.loss(plus.modules, batch).total.item() < before
     torch.testing.assert_close(dict(plus.modules.encoder.state_dict()), frozen, rtol=0, atol=0)
     # Calibrated on latent states and macrostates together.
     assert transition.sigma.shape == (3 + 3,) and not (transition.sigma == 1).any()

@@ -33,15 +33,21 @@ def test_held_states_are_inside_and_inside_states_keep_their_bits(seed, size):
     envelope = Envelope.fit(STATES, TRAJECTORY)
     states = size * torch.randn(20, 3, generator=torch_generator(seed))
     states = torch.cat([states, STATES[:5]])
-    held, inside = envelope.hold(states)
-    assert torch.equal(held[inside], states[inside]) and inside[-5:].all()
-    assert (envelope.distance(held) <= 1 + 1e-3).all()
+    held = envelope.hold(states)
+    inside = held.inside
+    assert torch.equal(held.states[inside], states[inside]) and inside[-5:].all()
+    assert torch.equal(inside, envelope.distance(states) <= 1)
+    assert (envelope.distance(held.states) <= 1 + 1e-3).all()
+    # Whichever landmarks are tried first, the same states are inside and the same are held.
+    near = torch.randint(len(envelope.landmarks), (len(states),), generator=torch_generator(seed))
+    again = envelope.hold(states, near)
+    assert torch.equal(again.inside, inside) and torch.equal(again.states, held.states)
 
 
 def test_states_that_are_not_finite_are_held_too(envelope):
     wild = torch.tensor([[float("nan"), 0, 0], [float("inf"), 0, 0], [1e38, -1e38, 1e38]])
-    held, inside = envelope.hold(wild)
-    assert not inside.any() and torch.isfinite(held).all()
+    held = envelope.hold(wild)
+    assert not held.inside.any() and torch.isfinite(held.states).all()
 
 
 class Runaway(torch.nn.Module):

@@ -18,7 +18,7 @@ from ..data.dataset import Dataset, Statistics
 from ..description import Description, refuse_other_system
 from ..errors import InputError
 from ..frozen import Frozen
-from ..models import MacroModel, ModelSpec, Modules, resolve_device
+from ..models import Ensemble, MacroModel, ModelSpec, Modules, resolve_device
 from ..models.encoders import ModuleEncoderSpec
 from ..models.rollout import Sizes
 from ..progress import say
@@ -80,8 +80,9 @@ class Method(Frozen, ABC):
         training: TrainingSpec | None = None,
         keeper: Keeper | None = None,
         deadline: float | None = None,
+        models: int = 1,
         progress: bool = True,
-    ) -> MacroModel:
+    ) -> MacroModel | Ensemble:
         """Trains a model; returns the one with the lowest error on the validation set.
 
         Every setting has a default that is derived from the data (`tampl.methods.defaults`).
@@ -104,6 +105,8 @@ class Method(Frozen, ABC):
             keeper: Where models and states of the training go, to take it up after an
                 interruption; in memory by default.
             deadline: Time on `time.monotonic`'s clock after which the training is left.
+            models: How many models to train, with this seed and those that follow; more than one
+                are returned as an `Ensemble`.
             progress: Whether to show a bar.
         """
         _refuse_arrays(train, valid)
@@ -115,16 +118,51 @@ class Method(Frozen, ABC):
         elif any(part is not None for part in parts.values()):
             raise InputError("`architecture` is given; give no part of it beside")
         device = resolve_device(device)
-        for name, value, least in (("epochs", epochs, 1), ("seed", seed, 0)):
+        for name, value, least in (
+            ("epochs", epochs, 1),
+            ("seed", seed, 0),
+            ("models", models, 1),
+        ):
             if value is not None and value < least:
                 raise InputError(f"`{name}` is {value}; it must be at least {least}")
+        if models > 1 and keeper is not None:
+            raise InputError(
+                f"`models` is {models}; a `keeper` keeps one training: call fit often"
+            )
         if valid is None:
             train, valid = _split_validation(train)
         refuse_other_system(train.description, valid.description, whose="the training set")
         training = _complete_training(
             training or default_training(train, epochs=epochs), epochs, seed
         )
-        statistics, keeper = train.statistics, keeper or MemoryKeeper()
+        trained = [
+            self._train_one(
+                train,
+                valid,
+                architecture=architecture,
+                training=training.model_copy(update={"seed": training.seed + number}),
+                device=device,
+                keeper=keeper or MemoryKeeper(),
+                deadline=deadline,
+                progress=progress,
+            )
+            for number in range(models)
+        ]
+        return trained[0] if models == 1 else Ensemble(trained)
+
+    def _train_one(
+        self,
+        train: Dataset,
+        valid: Dataset,
+        *,
+        architecture: ModelSpec,
+        training: TrainingSpec,
+        device: str,
+        keeper: Keeper,
+        deadline: float | None,
+        progress: bool,
+    ) -> MacroModel:
+        statistics, description = train.statistics, train.find_conserved()
         trainer = make_trainer(
             self,
             train,
@@ -133,8 +171,6 @@ class Method(Frozen, ABC):
             device=device,
             statistics=statistics,
         )
-
-        description = train.find_conserved()
 
         def make_model(trained: Modules) -> MacroModel:
             model = MacroModel(description, statistics=statistics, modules=trained)
@@ -196,8 +232,11 @@ def rollout_rmse(model: MacroModel, valid: Dataset, *, members: int) -> float:
 
     Standardised units, t = 0 excluded; free rollouts, which nothing holds back.
     """
-    sizes = Sizes(valid.y.shape[1] - 1, members if model.stochastic else 1)
-    mean = model.sample(valid.x[:, 0], valid.y[:, 0], sizes=sizes).mean(axis=1)
+    count, frames, observables = valid.y.shape
+    sizes = Sizes(count, members if model.stochastic else 1, frames - 1, observables)
+    mean = np.empty(valid.y.shape)
+    for part in model.roll_out(valid.x[:, 0], valid.y[:, 0], sizes=sizes):
+        mean[part.states, part.times] = part.y.mean(axis=1)
     ours, truth = (model.normalization.standardize(y[:, 1:]) for y in (mean, valid.y))
     return float(np.sqrt(np.mean((ours - truth) ** 2)))
 

@@ -3,6 +3,7 @@
 from .check import check_model
 from .decoders import Decoder, DecoderSpec, register_decoder
 from .encoders import EncoderSpec, register_encoder
+from .ensemble import Ensemble, load
 from .model import MacroModel, ModelSpec, Modules, load_model
 from .parts import resolve_device
 from .readouts import ReadoutSpec, register_readout
@@ -21,6 +22,7 @@ __all__ = [
     "DecoderSpec",
     "DeterministicTransition",
     "EncoderSpec",
+    "Ensemble",
     "FlowTransition",
     "MacroModel",
     "ModelSpec",
@@ -29,6 +31,7 @@ __all__ = [
     "Transition",
     "TransitionSpec",
     "check_model",
+    "load",
     "load_model",
     "register_decoder",
     "register_encoder",
