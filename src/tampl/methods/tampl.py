@@ -97,7 +97,7 @@ class Refit(Frozen):
         learning_rate: The rate at the start; it falls as a cosine.
         average: Decay of the exponential average of the weights that the model is made of.
         solver_steps: Midpoint steps of the flow, which its map is fitted to. They shorten towards
-            the end: four are within 0.0004 of sixteen in mean square, a tenth of what the map adds.
+            the end: four are within 0.0004 of sixteen in mean square, a tenth of the map's error.
     """
 
     steps: PositiveInt = 200
