@@ -34,7 +34,7 @@ from torch import Tensor, nn
 
 from tampl import Dataset, References, TamplPlus
 from tampl.data import Store
-from tampl.description import Description
+from tampl.description import Description, refuse_other_system
 from tampl.errors import InputError
 from tampl.evaluation.claims import spread_ratios
 from tampl.evaluation.metrics import crps, floor, score
@@ -46,7 +46,7 @@ from tampl.lab.recipes import Recipe, read_recipe
 from tampl.methods.base import Method, make_trainer
 from tampl.methods.defaults import complete_architecture, default_training
 from tampl.methods.tampl import Refit
-from tampl.models import CalibratedFlowTransition, MacroModel, ModelSpec, Modules
+from tampl.models import CalibratedFlowTransition, MacroModel, ModelSpec, Modules, load_model
 from tampl.models.rollout import Sizes, draw_noise, roll_out
 from tampl.models.transitions import FlowTransitionSpec
 from tampl.nn import MLP, FourierFeatures
@@ -125,9 +125,15 @@ class ResidualFlow(nn.Module):
 
 
 class Laws(Method):
-    """TAMPL+ with the other laws fitted beside its own, each in a stage with the same settings."""
+    """TAMPL+ with the other laws fitted beside its own, each in a stage with the same settings.
+
+    Attributes:
+        plus: TAMPL+.
+        trained: Whether the representation comes from a finished run of TAMPL.
+    """
 
     plus: TamplPlus = TamplPlus()
+    trained: bool = False
 
     def modules(self, spec: ModelSpec, description: Description) -> Modules:
         built = self.plus.modules(spec, description)
@@ -151,9 +157,11 @@ class Laws(Method):
             _residual_stage(joint, "stochastic", _stochastic_pairs),
             _residual_stage(joint, "chain", _chain_pairs),
         )
-        finish = partial(_calibrate, finish=representation.finish)
+        first = replace(representation, finish=partial(_calibrate, finish=representation.finish))
+        if self.trained:
+            first = replace(first, stages=())
         return (
-            replace(representation, finish=finish),
+            first,
             replace(refit, stages=(joint, *others)),
             *fit_map,
         )
@@ -208,6 +216,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("problem", help="a recipe, or double-well")
     parser.add_argument("--data", type=Path, help="the recipe's store; made where it is missing")
+    parser.add_argument("--runs", type=Path, help="folder of finished runs tampl-SEED, to take")
     parser.add_argument("--seeds", type=int, nargs="+", default=[42])
     parser.add_argument("--epochs", type=int, help="epochs of each turn, if not the problem's")
     parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
@@ -220,7 +229,7 @@ def main() -> None:
     if arguments.epochs is not None:
         shorter = problem.training.model_copy(update={"epochs": arguments.epochs})
         problem = replace(problem, training=shorter)
-    record = measure(problem, arguments.seeds)
+    record = measure(problem, arguments.seeds, runs=arguments.runs)
     print(strict_json(record, indent=1) if arguments.json else describe(record))
 
 
@@ -235,11 +244,11 @@ def find_problem(name: str, data: Path | None) -> Problem:
     return _read_recipe_problem(recipe, simulate(recipe, data))
 
 
-def measure(problem: Problem, seeds: list[int]) -> dict[str, object]:
+def measure(problem: Problem, seeds: list[int], *, runs: Path | None) -> dict[str, object]:
     """The scores of all laws with some training seeds."""
     statistics, references = problem.train.statistics, problem.references
     made_by = provenance("cpu")  # now, before anyone commits something else
-    fitted = [fit_laws(problem, seed) for seed in seeds]
+    fitted = [fit_laws(problem, seed, runs=runs) for seed in seeds]
     best = floor(references.y, statistics.y)
     return {
         "initial_states": len(references),
@@ -255,14 +264,24 @@ def measure(problem: Problem, seeds: list[int]) -> dict[str, object]:
     }
 
 
-def fit_laws(problem: Problem, seed: int) -> dict[str, dict[str, object]]:
-    """Trains TAMPL's representation, fits the laws on it, and scores them."""
+def fit_laws(
+    problem: Problem, seed: int, *, runs: Path | None = None
+) -> dict[str, dict[str, object]]:
+    """Trains TAMPL's representation or takes that of a run, fits the laws on it, scores them."""
     trainer = make_trainer(
-        Laws(plus=problem.plus),
+        Laws(plus=problem.plus, trained=runs is not None),
         problem.train,
         architecture=problem.architecture,
         training=problem.training.model_copy(update={"seed": seed}),
     )
+    if runs is not None:
+        # Not the best model: the laws follow the representation at the end of TAMPL's turn.
+        last = load_model(runs / f"tampl-{seed}" / "last.safetensors", device="cpu")
+        refuse_other_system(problem.train.description, last.description, whose="the store")
+        for name, own in (("encoder", last.encoder), ("readout", last.readout)):
+            trainer.modules.get_submodule(name).load_state_dict(own.state_dict())
+        trainer.modules.get_submodule("anchor").load_state_dict(last.transition.state_dict())
+        trainer.epoch = problem.training.epochs - 1  # where nothing is left of it but its end
     with bar("training", len(trainer.schedule)) as advance:
         while trainer.epoch < len(trainer.schedule):
             record = trainer.run_epoch()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tampl.lab.pipeline import simulate
+from tampl.lab.pipeline import simulate, train
 from tampl.lab.recipes import read_recipe
 from tampl.methods import Tampl
 from tampl.methods.base import make_trainer
@@ -60,6 +60,15 @@ def test_the_representation_is_that_of_tampl(problem, trained):
         theirs = alone.modules.get_submodule(name).state_dict()
         for key, value in trained.modules.get_submodule(name).state_dict().items():
             assert torch.equal(value, theirs[key])
+
+
+def test_a_run_of_tampl_gives_what_a_training_gives(data, problem, tmp_path):
+    recipe = read_recipe(TINY)
+    train(recipe, data, tmp_path / "tampl-42", method="tampl", device="cpu")
+    taken, trained = (laws.fit_laws(problem, 42, runs=runs) for runs in (tmp_path, None))
+    assert taken["as trained"] == trained["as trained"]
+    for name, scores in trained.items():
+        assert taken[name]["rmse"] == pytest.approx(scores["rmse"], rel=1e-3)
 
 
 def test_all_laws_have_the_same_budget(trained):
