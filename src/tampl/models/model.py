@@ -18,14 +18,13 @@ from typing import Any, Literal, overload
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from ..data.dataset import Dataset, Normalization, Statistics
 from ..description import Description
 from ..errors import ForecastWarning, InputError
 from ..forecast import Forecast, Moments
-from ..frozen import Frozen
+from ..frozen import Frozen, Width
 from ..progress import bar
 from ..version import __version__
 from .checkpoint import load_tensors, save_tensors
@@ -72,7 +71,7 @@ class ModelSpec(Frozen):
         decoder: For methods that reconstruct microstates in training; no model keeps it.
     """
 
-    latent_dim: PositiveInt
+    latent_dim: Width
     encoder: AnyEncoder
     transition: AnyTransition
     readout: AnyReadout = MLPReadoutSpec(name="mlp")

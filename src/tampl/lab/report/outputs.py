@@ -19,7 +19,7 @@ from ...evaluation.metrics import FLOOR
 from ...files import strict_json, write_texts
 from ..runs import RunRecord
 from ..snapshots import Snapshots
-from .grids import name_of, score_text, spread_text
+from .grids import markdown_text, name_of, score_text, spread_text
 from .introduction import (
     caption_cases,
     caption_comparison,
@@ -164,7 +164,8 @@ def write_comparison(
     grids = [scores, differences] if differences.lines else [scores]
     remarks = [*_describe_failures(comparison), *describe_collapses(runs), *_describe_runs(runs)]
     remarks += _describe_waiting(comparison)
-    items, comments = ("".join(f"{mark} {line}\n" for line in remarks) for mark in "-%")
+    items = "".join(f"- {markdown_text(line)}\n" for line in remarks)
+    comments = "".join(f"% {' '.join(line.split())}\n" for line in remarks)
     table = "\n".join([*(grid.markdown() for grid in grids), items])
     out.mkdir(parents=True, exist_ok=True)
     write_texts(
@@ -220,7 +221,7 @@ def write_sweep(comparison: Comparison, out: Path, *, record: Mapping[str, Any])
     heading = f"{name_of(record['method'])}, {key}"
     remarks = [*_describe_failures(comparison, key), *_describe_waiting(comparison)]
     grid = sweep_grid(comparison, heading=heading, test=record["test"])
-    table = "\n".join([grid.markdown(), *(f"- {line}" for line in remarks), ""])
+    table = "\n".join([grid.markdown(), *(f"- {markdown_text(line)}" for line in remarks), ""])
     write_texts(out, {"sweep.json": strict_json(record, indent=1) + "\n", "sweep.md": table})
     figure = sensitivity(comparison, values, key=key)
     _save_figures({"sweep": figure}, out / "figures")
