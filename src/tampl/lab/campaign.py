@@ -125,7 +125,7 @@ class RunPlan:
             "state": self.run.read_stage(self.total_epochs),
             "epochs": len(log),
             "total_epochs": self.total_epochs,
-            "seconds": sum(sum(epoch["seconds"].values()) for epoch in log),
+            "seconds": self.run.read_seconds(),
         }
 
     def refuse_unbuildable(self) -> None:

@@ -19,12 +19,13 @@ from ..description import refuse_other_system
 from ..errors import InputError
 from ..evaluation import evaluate
 from ..evaluation.comparison import Comparison, compare_trials
+from ..evaluation.health import never_validated
 from ..evaluation.metrics import Score
 from ..files import write_json
 from ..forecast import Forecast
 from ..models import MacroModel, resolve_device
 from ..progress import say
-from ..training import History
+from ..training import DivergenceError, History
 from .provenance import provenance
 from .recipes import Recipe, find_system
 from .report.grids import in_reading_order
@@ -124,6 +125,9 @@ def train(
         except KeyboardInterrupt:
             say(run.describe_saved(total))
             raise
+        except DivergenceError as error:
+            kept = run.list_saved(total) or "nothing, the first epoch did not end"
+            raise DivergenceError(f"{error}; kept: {kept}") from error
     if not run.log.finished:
         say(f"the time is over; {run.describe_saved(total)}")
     return run.log
@@ -164,13 +168,23 @@ def forecast_file(
         raise InputError(f"`out` is {out}; a forecast is an .npz file")
     if not out.parent.is_dir():
         raise InputError(f"`out` is {out}, but the folder {out.parent} does not exist; make it")
-    model = Run.open(run).load_model(device)
+    opened = Run.open(run)
+    model = opened.load_model(device)
+    _warn_of_runaway(opened)
     states = model.description.microstate.check(_read_array(initial), str(initial))
     result = model.forecast(
         states, y0=_observe(model, states), horizon=horizon, members=members, seed=seed
     )
     result.save(out)
     return result
+
+
+def _warn_of_runaway(run: Run) -> None:
+    if never_validated(run.read_history()):
+        say(
+            f"no validation of the training in {run.path} gave a finite error: do not rely on its "
+            "model"
+        )
 
 
 def _observe(model: MacroModel, states: NDArray[Any]) -> NDArray[np.float64] | None:
@@ -206,6 +220,7 @@ def evaluate_run(run: AnyPath, data: AnyPath, *, device: str = "auto") -> dict[s
     """Scores a run on the test split of a store and keeps the record beside the model."""
     opened, store, device = Run.open(run), Store.open(data), resolve_device(device)
     model = opened.load_model(device)
+    _warn_of_runaway(opened)
     refuse_other_system(model.description, store.description, whose="the model")
     system = find_system(store.description)
     evaluation = evaluate(

@@ -49,7 +49,8 @@ def resolve_device(device: str) -> str:
         torch.empty(0, device=device).cpu()
     # A device that this build of torch lacks is an ImportError.
     except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
+        reason = str(error).splitlines()[0]
         raise InputError(
-            f"`device` is {device!r}, which is not available here: {error}"
+            f"`device` is {device!r}, which is not available here: {reason}"
         ) from error
     return device

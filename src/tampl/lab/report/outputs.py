@@ -5,7 +5,7 @@ comparison    report.html, scores.json|md|tex|csv, figures/
 sweep         sweep.json|md, figures/sweep.png|pdf
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from math import isnan
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...description import Description
 from ...evaluation.cases import Case, Cases
 from ...evaluation.comparison import ANCHOR, Comparison, Summary, summarize, summarize_known
-from ...evaluation.health import find_collapse
+from ...evaluation.health import find_collapse, never_validated
 from ...evaluation.metrics import FLOOR
 from ...files import strict_json, write_texts
 from ..runs import RunRecord
@@ -108,7 +108,7 @@ def write_report(
         title=f"{first.recipe['system']['name'].upper()}: forecasts from one microstate",
         tables=[grid],
         note=_write_note(table, crps),
-        remarks=[*describe_collapses(list(runs.values())), *_describe_runs(runs.values())],
+        remarks=[*describe_collapses(list(runs.values())), *_describe_runs(list(runs.values()))],
         summary=(
             f"From one initial microstate, {name_of(name)} forecasts the mean macrostate with an "
             f"RMSE of {score_text(score.rmse)} standard deviations{aside}."
@@ -265,9 +265,15 @@ def _add_units(cases: Cases, description: Description | None) -> Cases:
     return replace(cases, units=units, time_unit=description.time_unit)
 
 
-def _describe_runs(runs: Iterable[RunRecord]) -> list[str]:
-    """One line for each run that was trained further than was first asked for."""
-    return [
+def _describe_runs(runs: Sequence[RunRecord]) -> list[str]:
+    """One line for each run whose model is of no use, or which was trained further."""
+    useless = [
+        f"{name_of(run.method)}, seed {run.seed}: no validation gave a finite error; do not rely "
+        "on this model"
+        for run in runs
+        if never_validated(run.history)
+    ]
+    return useless + [
         f"{name_of(run.method)}, seed {run.seed}: extended from {step['from']} to {step['to']} "
         "epochs, so that its learning rate rose again in between"
         for run in runs
