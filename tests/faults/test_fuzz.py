@@ -41,7 +41,7 @@ from tampl.lab import pipeline
 from tampl.lab.campaign import RunPlan
 from tampl.lab.provenance import provenance
 from tampl.lab.recipes import Axis, parse_setting, read_recipe
-from tampl.lab.report.tables import comparison_grid
+from tampl.lab.report.tables import comparison_grid, trust_grid
 from tampl.lab.runs import Run
 from tampl.models import load_model, resolve_device
 from tampl.models.checkpoint import load_tensors, save_tensors
@@ -350,9 +350,10 @@ class Records(Target):
         else:
             content = mutate_json(self.content, chance)
         self.path.write_bytes(content)
-        for comparison in pipeline.read_results(self.folder / "results").values():
-            strict_json(comparison.as_dict())
-            comparison_grid(comparison).markdown()
+        for results in pipeline.read_results(self.folder / "results").values():
+            strict_json(results.as_dict())
+            comparison_grid(results.comparison).markdown()
+            trust_grid(results.trusts).markdown()
 
 
 class Options(Target):
@@ -447,7 +448,8 @@ class Matrices(Target):
             arrays |= {"B": np.eye(2, 3), "D": np.eye(1, 2), "K": np.diag([0.9, 0.5])}
         else:
             arrays["d"] = np.array(float(chance.choice((1, 2, 3, 4, 0, -1, 0.5))))
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a complex array becomes a real one
             for _ in range(chance.choice((1, 1, 2, 3))):
                 self.mutate(arrays, chance)
         path = self.folder / "system.npz"

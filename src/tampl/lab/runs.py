@@ -34,6 +34,7 @@ from ..evaluation.cases import Cases
 from ..evaluation.claims import Peaks, plain_peaks, read_peaks
 from ..evaluation.comparison import Trial
 from ..evaluation.metrics import Score
+from ..evaluation.trust import Trust
 from ..files import (
     claimed,
     is_temporary,
@@ -50,6 +51,9 @@ from ..training import History, Trainer
 __all__ = ["Run", "RunRecord", "load_records", "read_records"]
 
 FORMAT, STATE_FORMAT = "tampl-run-1", "tampl-state-1"
+
+SEALED_FORMAT = "tampl-run-2"
+"""An evaluation in the folder of its run, which has a checksum; older ones have none."""
 
 _DAMAGES = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 """What plain data of other types than a record's raise where they are read."""
@@ -73,6 +77,8 @@ class RunRecord:
         spread: The model's spread over the true one, by symbol; empty if it is deterministic.
         crps: The model's CRPS against single trajectories; None in older records.
         description: What the data are of, as plain data; empty in older records.
+        trust: What stands beside scores that were taken inside limits and envelope; None in older
+            records, whose scores are plain.
     """
 
     method: str
@@ -88,6 +94,7 @@ class RunRecord:
     spread: Mapping[str, float] = field(default_factory=dict)
     crps: float | None = None
     description: Mapping[str, Any] = field(default_factory=dict)
+    trust: Trust | None = None
 
     @property
     def seed(self) -> int:
@@ -128,7 +135,11 @@ class RunRecord:
             "history": list(self.history),
         }
         # What older records lack is not added to them.
-        added = {"crps": self.crps, "description": self.description or None}
+        added = {
+            "crps": self.crps,
+            "description": self.description or None,
+            "trust": None if self.trust is None else self.trust.as_dict(),
+        }
         return plain | {key: value for key, value in added.items() if value is not None}
 
     @classmethod
@@ -148,6 +159,7 @@ class RunRecord:
             spread=plain["spread"],
             crps=plain.get("crps"),
             description=plain.get("description", {}),
+            trust=Trust.from_dict(plain["trust"]) if "trust" in plain else None,
         )
         # A method's name becomes the name of a file.
         if not re.fullmatch(r"\w[\w+.-]*", made.method):
@@ -423,7 +435,9 @@ class Run:
         """Saves the record of the evaluation of the best model."""
         record.cases.save(self.cases_file)
         # Not strict JSON: a comparison needs to know whether an error is infinite or NaN.
-        plain = {**record.as_dict(), "model": _digest(self.best_file)}
+        plain = {
+            **record.as_dict(), "format": SEALED_FORMAT, "model": _digest(self.best_file)
+        }  # fmt: skip
         write_json(self.evaluation_file, {**plain, "checksum": _compute_checksum(plain)})
 
     def read_record(self) -> RunRecord:
@@ -468,10 +482,13 @@ class Run:
         if not self.evaluation_file.is_file():
             raise InputError(f"{self.path} is not evaluated; {remedy} first")
         plain = read_json(self.evaluation_file, f"{remedy} again")
-        if not isinstance(plain, dict) or plain.get("format") != FORMAT:
-            raise InputError(f"{self.evaluation_file} is not of format {FORMAT}; {remedy} again")
-        checksum = plain.pop("checksum", None)  # older evaluations have none
-        if checksum is not None and checksum != _compute_checksum(plain):
+        if not isinstance(plain, dict) or plain.get("format") not in (FORMAT, SEALED_FORMAT):
+            raise InputError(
+                f"{self.evaluation_file} is not of format {SEALED_FORMAT}; {remedy} again"
+            )
+        checksum = plain.pop("checksum", None)
+        sealed = checksum is not None or plain["format"] == SEALED_FORMAT
+        if sealed and checksum != _compute_checksum(plain):
             raise InputError(
                 f"{self.evaluation_file} is damaged: it differs from its checksum; {remedy} again"
             )

@@ -84,6 +84,12 @@ class Particles(Microstate):
         there = one_hot.sum(dim=-1, keepdim=True)
         return torch.cat((scaled * there, one_hot), dim=-1).to(dtype)
 
+    def summarise(self, stored: NDArray[Any]) -> NDArray[np.float64]:
+        """The number of particles of each type."""
+        types = stored[..., -1]
+        numbers = [np.count_nonzero(types == n, axis=-1) for n in range(1, self.types + 1)]
+        return np.stack(numbers, axis=-1).astype(np.float64)
+
     @property
     def symmetries(self) -> frozenset[Symmetry]:
         plane: frozenset[Symmetry] = frozenset({"flip", "transpose"})
