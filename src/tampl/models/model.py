@@ -330,7 +330,8 @@ class MacroModel(nn.Module):
         for name, count in (("horizon", horizon), ("members", members)):
             if not isinstance(count, int | np.integer) or not 1 <= count <= _MOST:
                 raise InputError(
-                    f"`{name}` is {count!r}; it must be an integer from 1 to {_MOST:,}"
+                    f"`{name}` is {count!r}; it must be an integer of at least 1, and of at most "
+                    f"{_MOST:,}"
                 )
         if keep not in _COLLECTORS:
             raise InputError(f"`keep` is {keep!r}; it must be one of {list(_COLLECTORS)}")
