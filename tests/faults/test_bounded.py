@@ -93,7 +93,7 @@ def test_an_absurd_model_is_refused_before_it_is_built(tmp_path, part, key, valu
 @pytest.mark.parametrize("options", [{"horizon": 10**30}, {"members": 10**12, "horizon": 2}])
 def test_absurd_forecasts_are_refused(options):
     model = load_model(MODEL, device="cpu")
-    with pytest.raises(InputError, match="must be an integer .* at most 1,000,000,000"):
+    with pytest.raises(InputError, match=r"must be an integer .* at most 1,000,000,000"):
         model.forecast(STATES, **options)
 
 
