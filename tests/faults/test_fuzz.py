@@ -137,14 +137,14 @@ def mutate_bytes(content, chance):
     return bytes(content)
 
 
-def mutate_json(content, chance):
+def mutate_json(content, chance, otherwise=None):
     """JSON with one to three values replaced, or absurd where the mutation cannot be written."""
     try:
         return json.dumps(mutate_tree(json.loads(content), chance)).encode()
     except ValueError:  # integers of too many digits
-        return b"9" * 5000
+        return otherwise or b"9" * 5000
     except RecursionError:
-        return b"[" * 5000
+        return otherwise or b"[" * 5000
 
 
 def mutate_text(text, chance):
@@ -293,7 +293,8 @@ class States(Target):
         else:
             tensors, header = dict(self.tensors), self.header
             mutate_tensors(tensors, chance)
-            write_tensors(self.path, tensors, mutate_tree(header, chance))
+            header = json.loads(mutate_json(json.dumps(header), chance, otherwise="{}"))
+            write_tensors(self.path, tensors, header)
             tensors, header = load_tensors(self.path, "tampl-state-1")
         self.trainer.load(header.get("epoch"), tensors)
 
@@ -465,7 +466,7 @@ class Matrices(Target):
         if kind < 0.4 and a.size:
             a = a.copy()
             a.flat[chance.randrange(a.size)] = value
-        elif kind < 0.7:
+        elif kind < 0.7 and a.dtype.kind != "U":
             a = a * value
         elif kind < 0.8:
             a = a[..., :-1] if a.ndim else a[None]
