@@ -1,8 +1,8 @@
 """How to train: seed, epochs, batches and optimisers, the same for all methods compared."""
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat
 
-from ..frozen import Frozen
+from ..frozen import BatchSize, Count, Frozen
 from ..microstates import Symmetry
 
 __all__ = ["OptimiserSpec", "TrainingSpec"]
@@ -46,16 +46,16 @@ class TrainingSpec(Frozen):
     """
 
     seed: NonNegativeInt = 42
-    epochs: PositiveInt
-    batch_size: PositiveInt = 512
+    epochs: Count
+    batch_size: BatchSize = 512
     window: int = Field(2, ge=2)
     fraction: float = Field(1.0, gt=0, le=1)
     symmetries: tuple[Symmetry, ...] = ()
     representation: OptimiserSpec = OptimiserSpec()
     transition: OptimiserSpec = OptimiserSpec()
-    validate_every: PositiveInt = 5
-    validation_members: PositiveInt = 8
-    save_every: PositiveInt = 5
+    validate_every: Count = 5
+    validation_members: Count = 8
+    save_every: Count = 5
 
     @property
     def averaged(self) -> OptimiserSpec:

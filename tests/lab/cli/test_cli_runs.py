@@ -416,8 +416,18 @@ def test_report_refuses_scores_of_another_model(evaluated, copy, tmp_path):
 def test_report_refuses_runs_of_different_data(evaluated, copy, tmp_path):
     other = copy(evaluated)
     record = json.loads((other / "evaluation.json").read_text())
-    (other / "evaluation.json").write_text(json.dumps({**record, "data": "another"}))
+    assert record.pop("checksum")
+    older = {**record, "data": "another", "format": "tampl-run-1"}  # those have no checksum
+    (other / "evaluation.json").write_text(json.dumps(older))
     call("report", evaluated, other, "--out", tmp_path / "page").refused("different data")
+
+
+@pytest.mark.parametrize("change", [{"data": "another"}, {"crps": 0.0}, {"checksum": None}])
+def test_report_refuses_a_changed_evaluation(evaluated, copy, tmp_path, change):
+    other = copy(evaluated)
+    record = json.loads((other / "evaluation.json").read_text())
+    (other / "evaluation.json").write_text(json.dumps({**record, **change}))
+    call("report", other, "--out", tmp_path / "page").refused("differs from its checksum")
 
 
 def test_runs_of_one_name_keep_a_row_each(evaluated, copy, tmp_path):

@@ -60,6 +60,8 @@ UsageError: Any = typer.BadParameter.__base__
 # Some versions of typer turn Ctrl-C into this exit code, others raise.
 INTERRUPTED = 130
 
+_TOO_LARGE = "this needs more memory than there is; ask for less, or use a larger machine"
+
 app = typer.Typer(
     help="Forecast macroscopic observables of many-body systems from one microscopic state.",
     add_completion=False,
@@ -92,8 +94,14 @@ def main() -> None:
     except OSError as error:
         _fail(f"{error}; see that the path is right and the disk has room")
     except MemoryError:
-        _fail("this needs more memory than there is; ask for less, or use a larger machine")
-    except (KeyboardInterrupt, typer.Abort):
+        _fail(_TOO_LARGE)
+    except RuntimeError as error:  # so torch says that there is not enough memory
+        if not any(words in str(error) for words in ("allocate memory", "out of memory")):
+            raise
+        _fail(_TOO_LARGE)
+    except (KeyboardInterrupt, typer.Abort) as error:
+        if isinstance(error.__cause__, EOFError):
+            _fail("a file ends too early; restore it, or make it again")
         message = "interrupted; the same command resumes from the last checkpoint"
         _fail(message, code=INTERRUPTED)
     finally:
