@@ -238,11 +238,8 @@ class Particles(Microstate):
                 f"`positions` has shape {positions.shape}; it must be (..., N, {self.dim})"
             )
         self._check_types(types, "`types`")
-        heads = positions.shape[:-2]
-        known = self._encode_box(box, heads)
-        edges = np.broadcast_to(
-            self._edges if known is None else self.edges(known), positions.shape
-        )
+        edges = self._check_box(box, positions.shape[:-2])[..., None, :]
+        edges = np.broadcast_to(edges, positions.shape)
         wraps = np.array(self._wraps)
         # NaN fails all comparisons.
         within = (positions >= 0) & (positions <= edges) | wraps & (np.abs(positions) < np.inf)
@@ -261,34 +258,34 @@ class Particles(Microstate):
         levels = np.where(wraps, levels % _LEVELS, levels)
         stored[..., :-1] = np.minimum(levels, _LEVELS - 1, out=levels)
         stored[..., -1] = types
-        return stored if known is None else np.concatenate([known, stored], axis=-2)
+        if not self.changes:
+            return stored
+        share = (edges[..., :1, :] - self._edges) / np.where(self._ranges > 0, self._ranges, 1)
+        row = np.zeros((*stored.shape[:-2], 1, self.dim + 1), self.dtype)
+        row[..., :-1] = np.clip(share * _LEVELS, 0, _LEVELS - 1)
+        return np.concatenate([row, stored], axis=-2)
 
-    def _encode_box(
-        self, box: ArrayLike | None, heads: tuple[int, ...]
-    ) -> NDArray[np.uint16] | None:
-        """The row of a box that changes, (..., 1, dim + 1)."""
+    def _check_box(self, box: ArrayLike | None, heads: tuple[int, ...]) -> NDArray[np.float64]:
+        """The edges of the box of every microstate, (..., dim)."""
         if (box is None) == self.changes:
             raise InputError(
                 "`box` is missing; give the edges of every frame, since `box_max` is given"
                 if box is None
                 else "`box` is given; only a kind with `box_max` has a box that changes"
             )
-        if box is None:
-            return None
-        edges = np.broadcast_to(np.asarray(box, dtype=np.float64), (*heads, self.dim))
-        low, range_ = self._edges, self._ranges
+        shape, edges = (*heads, self.dim), self._edges if box is None else np.asarray(box, float)
+        if edges.shape not in (shape, shape[-1:]):
+            raise InputError(f"`box` has shape {edges.shape}; it must be {shape} or {shape[-1:]}")
         # What rounding may do to an edge that came through a file.
-        slack = 1e-6 * low
-        if not ((edges >= low - slack) & (edges <= low + range_ + slack)).all():
-            wrong = ~((edges >= low - slack) & (edges <= low + range_ + slack)).all(axis=-1)
+        slack = 1e-6 * self._edges
+        low, high = self._edges - slack, self._edges + self._ranges + slack
+        outside = ~((edges >= low) & (edges <= high)).all(axis=-1)
+        if outside.any():
             raise InputError(
-                f"`box` holds {edges[wrong][0].tolist()}; edges must be from `box` {self.box} to "
-                f"`box_max` {self.box_max}"
+                f"`box` holds {edges[outside][0].tolist()}; edges must be from `box` {self.box} "
+                f"to `box_max` {self.box_max}"
             )
-        row = np.zeros((*heads, 1, self.dim + 1), self.dtype)
-        share = (edges - low) / np.where(range_ > 0, range_, 1)
-        row[..., 0, :-1] = np.clip(share * _LEVELS, 0, _LEVELS - 1)
-        return row
+        return np.broadcast_to(edges, shape)
 
     def decode(self, stored: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Positions (..., N, dim) and types (..., N) of microstates in stored form."""
