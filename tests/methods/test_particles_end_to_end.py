@@ -1,4 +1,4 @@
-"""Sets of particles that change in number and in box, in 3-D: from arrays to scores by defaults."""
+"""Sets of particles that change in number and in box: from arrays to scores by defaults."""
 
 import numpy as np
 import pytest
