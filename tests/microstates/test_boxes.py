@@ -155,6 +155,13 @@ def test_axes_change_places_only_where_they_are_alike():
         assert "transpose" not in Particles(**flat, **other).symmetries
 
 
+def test_other_boxes_look_unlike_those_that_are_known():
+    stored = PRESS.encode(scatter(PRESS, 2), TYPES, [[4.0, 6.0], [4.5, 6.0]])
+    found = PRESS.summarise(stored)
+    np.testing.assert_allclose(found, [[2, 2, 4, 6], [2, 2, 4.5, 6]], atol=1e-4)
+    assert SLAB.summarise(SLAB.encode(scatter(SLAB), TYPES)).shape == (4, 2)
+
+
 def test_a_box_changes_its_axes_with_its_particles():
     kind = Particles(count=5, types=2, box=2.0, box_max=(4.0, 4.0))
     rng = np.random.default_rng(0)
