@@ -1,10 +1,13 @@
 """Boxes of particles that are not square, that are periodic, and that change."""
 
+import io
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 from pydantic import TypeAdapter
 
 from tampl.errors import InputError
@@ -224,3 +227,22 @@ def test_a_closed_axis_has_walls():
     there = np.array([[[9.0, -1.0, 2.1]]])
     with pytest.raises(InputError, match=r"particle 0 at .*from 0 to 2, the edge"):
         SLAB.encode(there, np.array([1]))
+
+
+@pytest.mark.parametrize("kind", [SLAB, PRESS, Particles(count=5, dim=1, types=2, box=3.0)])
+def test_pictures_have_the_shape_of_the_box(kind):
+    stored = kind.encode(scatter(kind, 1), TYPES, kind.box if kind.changes else None)[0]
+    figure = Figure()
+    plain, whole = figure.subplots(1, 2)
+    kind.draw(plain, stored)
+    kind.show(whole, stored)
+    for axis in (plain, whole):
+        circles = axis.collections[-1].get_offsets()
+        (left, right), (bottom, top) = axis.get_xlim(), axis.get_ylim()
+        assert len(circles) == 4 and axis.get_aspect() == 1
+        assert ((circles >= (left, bottom)) & (circles <= (right, top))).all()
+    if kind.dim == 2:
+        assert whole.get_ylim()[1] / whole.get_xlim()[1] == pytest.approx(6 / 4, abs=1e-4)
+    if kind.dim == 3:
+        assert len(whole.collections[0].get_segments()) == 12
+    figure.savefig(io.BytesIO())
