@@ -21,7 +21,7 @@ from tampl.systems.sirs import SIRS
 
 __all__ = ["FAMILIES", "Outside", "make_double_wells"]
 
-STATES, MEMBERS = 20, 32
+STATES, MEMBERS, FLUID_MEMBERS = 20, 32, 8
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Outside:
     y: NDArray[np.float64] | None
 
 
-def simulate(system: System, x: NDArray[Any], family: str) -> Outside:
+def simulate(system: System, x: NDArray[Any], family: str, *, members: int = MEMBERS) -> Outside:
     """Ensembles of a system from microstates."""
     words = np.stack(
         [
-            np.stack([kernel_words(0, "outside", family, state, k) for k in range(MEMBERS)])
+            np.stack([kernel_words(0, "outside", family, state, k) for k in range(members)])
             for state in range(len(x))
         ]
     )
@@ -97,7 +97,8 @@ def make_fluids(system: Mixing, family: str) -> Outside:
     other = system.model_copy(update={"particles": number})
     generators = [numpy_generator(0, "outside", family, state) for state in range(STATES)]
     states = other.initial_states("test", generators)
-    return simulate(other, np.stack([state.microstate for state in states]), family)
+    x = np.stack([state.microstate for state in states])
+    return simulate(other, x, family, members=FLUID_MEMBERS)  # a fluid takes minutes
 
 
 def make_chains(system: Polymer, family: str) -> Outside:
