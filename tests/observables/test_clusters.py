@@ -86,9 +86,10 @@ def test_clusters_of_particles_are_those_of_all_pairs(count, reach, seed):
 
 
 def test_the_mixing_systems_observables_are_those_of_its_types_together():
-    system = Mixing(particles=24, box=12.0, frames=2, equilibration=10)
-    state = system.arrange("four-bands", np.random.default_rng(1))[None]
+    system = Mixing(particles=24, box=12.0, frames=2)
     kind = system.description.microstate
+    r = np.random.default_rng(1).uniform(0, 12, (1, 48, 2))
+    state = kind.encode(r, np.repeat([1, 2], 24))
     parts = {
         name: sum(
             find_observable(f"{name}:reach=2.5,type={a}").observe(state, kind).item()
@@ -99,6 +100,16 @@ def test_the_mixing_systems_observables_are_those_of_its_types_together():
     s, k = system.observe(state)[0]
     assert parts["largest-cluster"] == pytest.approx(s)
     assert parts["cluster-count"] / 48 == pytest.approx(k)
+
+
+def test_clusters_reach_through_periodic_faces_alone():
+    r = np.array([[[0.5, 0.5], [9.5, 0.5], [0.5, 4.5]]])
+    for periodic, count in (((False, False), 3), ((True, False), 2), ((True, True), 1)):
+        kind = Particles(count=3, types=1, box=(10.0, 5.0), periodic=periodic)
+        frames = kind.encode(r, np.ones(3, int))
+        assert find_observable("cluster-count:reach=1.2").observe(frames, kind) == [[count]]
+    with pytest.raises(InputError, match="at most half of the shortest edge"):
+        find_observable("cluster-count:reach=3").observe(frames, kind)
 
 
 def test_particles_need_a_reach_and_a_type_that_is_there():

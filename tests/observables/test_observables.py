@@ -203,6 +203,24 @@ def test_empty_frames_and_frames_of_other_axes_are_refused():
             find_observable("fraction").observe(frames, BOARD)
 
 
+def test_absent_frames_have_no_observables():
+    present = np.ones((3, 6), bool)
+    present[1, 2:] = False
+    y = observe(FRAMES, ["magnetisation", "fraction"], microstate=BOARD, present=present)
+    assert np.isnan(y[~present]).all() and np.isfinite(y[present]).all()
+    with pytest.raises(InputError, match=r"`present` has shape \(6,\)"):
+        observe(FRAMES, "fraction", microstate=BOARD, present=present[0])
+
+
+def test_a_map_that_says_less_than_it_gives_is_refused(module):
+    class Two(Magnetisation):
+        def begin(self, kind):
+            return lambda stored: np.zeros((len(stored), 2))
+
+    with pytest.raises(InputError, match="describes 1 observables"):
+        observe(FRAMES, Two(), microstate=BOARD)
+
+
 def test_a_map_from_outside_is_known_by_its_name(monkeypatch):
     from typing import ClassVar, Literal
 

@@ -241,7 +241,7 @@ class Particles(Microstate):
         heads = positions.shape[:-2]
         known = self._encode_box(box, heads)
         edges = np.broadcast_to(
-            self._edges if known is None else self.edges(known), positions.shape
+            self._edges if known is None else self.edges(known)[..., None, :], positions.shape
         )
         wraps = np.array(self._wraps)
         # NaN fails all comparisons.

@@ -144,7 +144,11 @@ def find_observable(text: AnyObservable) -> ObservableMap:
 
 
 def observe(
-    x: ArrayLike, observables: AnyObservable | Sequence[AnyObservable], *, microstate: Microstate
+    x: ArrayLike,
+    observables: AnyObservable | Sequence[AnyObservable],
+    *,
+    microstate: Microstate,
+    present: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Computes observables of trajectories.
 
@@ -153,9 +157,10 @@ def observe(
         observables: One observable or several: names with settings, maps, or one's own functions
             of one microstate.
         microstate: The kind of microstate, such as `tampl.Lattice(...)`.
+        present: Which frames exist, (n, F); all by default.
 
     Returns:
-        Macrostates (n, F, m), in the order of `describe_observables`.
+        Macrostates (n, F, m), in the order of `describe_observables`; NaN where a frame is absent.
 
     Example:
         >>> import tampl
@@ -172,13 +177,22 @@ def observe(
             f"`x` has shape {states.shape}; trajectories of {microstate.in_words} have shape "
             f"(trajectories, frames, {', '.join(map(str, microstate.shape))})"
         )
-    found = []
-    for number, frames in enumerate(states):
+    there = np.asarray(True if present is None else present, dtype=bool)
+    if there.shape not in ((), states.shape[:2]):
+        raise InputError(
+            f"`present` has shape {there.shape}; it must be (trajectories, frames), "
+            f"{states.shape[:2]}"
+        )
+    there = np.broadcast_to(there, states.shape[:2])
+    y = np.full((*there.shape, len(describe_observables(maps, microstate))), np.nan)
+    for number, (frames, known) in enumerate(zip(states, there, strict=True)):
         try:
-            found.append(np.concatenate([m.observe(frames, microstate) for m in maps], axis=1))
+            y[number, known] = np.concatenate(
+                [map_.observe(frames[known], microstate) for map_ in maps], axis=1
+            )
         except InputError as error:
             raise InputError(f"trajectory {number}: {error}") from error
-    return np.stack(found)
+    return y
 
 
 def describe_observables(

@@ -90,6 +90,7 @@ class ObservableMap(Frozen, ABC):
         """
         self.refuse_other_kind(kind)
         observer, parts, done = self.begin(kind), [], 0
+        count = len(self.describe(kind))
         for stored in [frames] if isinstance(frames, np.ndarray) else frames:
             # The kind says how many axes a microstate has; sets of particles may be of any size.
             if stored.ndim != len(kind.shape) + 1:
@@ -101,7 +102,8 @@ class ObservableMap(Frozen, ABC):
             size = max(1, _BLOCK // max(1, prod(checked.shape[1:])))
             for first in range(0, len(checked), size):
                 block = checked[first : first + size]
-                parts.append(self._refuse_unusable(observer(block), len(block), done))
+                values = np.asarray(observer(block), dtype=np.float64)
+                parts.append(self._check_values(values, (len(block), count), done))
                 done += len(block)
         if not parts:
             raise InputError("`frames` is empty; give one frame at least")
@@ -121,8 +123,15 @@ class ObservableMap(Frozen, ABC):
                 f"{kind.in_words}: choose another observable"
             )
 
-    def _refuse_unusable(self, values: NDArray[Any], count: int, done: int) -> NDArray[np.float64]:
-        found = np.asarray(values, dtype=np.float64).reshape(count, -1)
+    def _check_values(
+        self, values: NDArray[np.float64], shape: tuple[int, int], done: int
+    ) -> NDArray[np.float64]:
+        if values.size != shape[0] * shape[1]:
+            raise InputError(
+                f"`{self.name}` gives values of shape {values.shape} for {shape[0]} frames, and "
+                f"describes {shape[1]} observables: its `begin` and `describe` must agree"
+            )
+        found = values.reshape(shape)
         bad = ~np.isfinite(found).all(axis=1)
         if bad.any():
             raise InputError(

@@ -50,10 +50,10 @@ class Boxed:
 
 
 def read_boxed(kind: Particles, stored: NDArray[Any]) -> Boxed:
-    """Particles in stored form (F, N, dim + 1) as points in boxes."""
+    """Particles in stored form (F, *shape) as points in boxes."""
     positions, types = kind.decode(stored)
-    box = np.full((len(stored), kind.dim), kind.box)
-    return Boxed(positions, types, box, np.zeros(kind.dim, dtype=bool))
+    periodic = np.broadcast_to(np.asarray(kind.periodic), kind.dim)
+    return Boxed(positions, types, kind.edges(stored), periodic)
 
 
 def read_points(kind: Microstate, stored: NDArray[Any], dim: int) -> NDArray[np.float64]:
