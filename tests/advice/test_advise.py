@@ -27,7 +27,7 @@ def dataset(y, **options):
 
 
 def topics(advice, level=None):
-    return [f.topic for f in advice.findings if level in (None, f.level)]
+    return [f.topic for f in advice.remarks if level in (None, f.level)]
 
 
 def test_a_process_of_known_memory():
@@ -52,14 +52,14 @@ def test_a_slow_process_asks_for_a_longer_lag():
     assert "Lag" in topics(advice, "warning") and f"a lag of {advice.lag}" in str(advice)
 
 
-def test_noise_hides_the_change_until_a_lag_that_stands_out():
-    y = ornstein_uhlenbeck(0.98, count=1000)
+def test_noise_hides_the_change_until_it_stands_out():
+    y = ornstein_uhlenbeck(np.exp(-0.0006), count=2000)
     noisy = y + np.random.default_rng(1).normal(size=y.shape)
     advice = tampl.advise(dataset(noisy))
     assert advice.series[0].noise == pytest.approx(0.5, abs=0.05)
     assert "Noise" in topics(advice)
-    # D - nu = (1 - nu) (1 - phi^k) never reaches nu = 1/2 before phi^k is nearly none.
-    assert advice.series[0].lag is None or advice.series[0].lag > 30
+    # (1 - nu) (1 - phi^k) reaches 0.005 at k = 17.
+    assert advice.series[0].lag == pytest.approx(17, abs=6)
 
 
 def test_constant_and_conserved_observables_are_told():

@@ -1,9 +1,9 @@
 """What data say about themselves, without any training: memory, lags, repeats, numbers.
 
-Every observable is looked at by its time series (`series`). A *lag* is long enough once the change
-over it stands out: beyond what is new in every frame by chance, the observable has then changed by
-a tenth of its spread. A lag beyond the correlation time leaves little to be forecast from frame to
-frame.
+Every observable is looked at by its time series (`series`). A *lag* is long enough once the
+change over it stands out: beside what is new in every frame by chance, the observable has then
+changed by a tenth of its spread (root mean square). A lag beyond the correlation time leaves
+little to be forecast from frame to frame.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -53,8 +53,8 @@ class SeriesFacts:
         resolved: Whether trajectories are long enough to tell the memory.
         change: Root mean square change from frame to frame, in units of the spread.
         noise: Share of the variance that is new in every frame.
-        lag: Frames after which a change stands out; None where it does not within half of a
-            trajectory.
+        lag: Frames after which a change of a tenth of the spread stands out; None where none does
+            within half of a trajectory.
         lags: Lags of the curves, in frames, (K,).
         variogram: D at these lags, (K,).
         autocorrelation: rho at these lags, (K,).
@@ -109,7 +109,7 @@ class Advice:
         time_unit: Unit of times.
         lag: The lag to train with, in frames.
         series: The facts about each observable.
-        findings: The advice in words.
+        remarks: The advice in words.
         study: What trainings have shown; None without them.
     """
 
@@ -120,13 +120,13 @@ class Advice:
     time_unit: str
     lag: int
     series: tuple[SeriesFacts, ...]
-    findings: tuple[Remark, ...]
+    remarks: tuple[Remark, ...]
     study: Study | None = None
 
     def __str__(self) -> str:
-        """The findings, one line each, with what should be changed marked."""
+        """The remarks, one line each, with what should be changed marked."""
         marks = {"good": " ", "note": " ", "warning": "!"}
-        return "\n".join(f"{marks[f.level]} {f.topic}: {f.words}" for f in self.findings)
+        return "\n".join(f"{marks[f.level]} {f.topic}: {f.words}" for f in self.remarks)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain data."""
@@ -187,7 +187,7 @@ def advise(
             device=device,
             progress=progress,
         )
-        found += [Remark(*line) for line in trained.findings]
+        found += [Remark(*line) for line in trained.remarks]
     return Advice(
         trajectories=len(data),
         initial_states=states,
@@ -196,7 +196,7 @@ def advise(
         time_unit=data.description.time_unit,
         lag=lag,
         series=series,
-        findings=tuple(found),
+        remarks=tuple(found),
         study=trained,
     )
 
@@ -216,7 +216,7 @@ def _look_at(observable: Observable, y: NDArray[np.float64]) -> SeriesFacts:
     memory, d = correlation_time(rho), variogram(y, lags)
     noise = find_noise(d)
     # A root mean square change of a tenth of the spread is D = 0.1^2 / 2.
-    seen = d - noise >= max(CHANGE**2 / 2, noise)
+    seen = d - noise >= CHANGE**2 / 2
     return SeriesFacts(
         **names,
         mean=mean,
@@ -236,10 +236,11 @@ def _look_at(observable: Observable, y: NDArray[np.float64]) -> SeriesFacts:
 def _choose_lag(series: tuple[SeriesFacts, ...], data: Dataset) -> int:
     """The longest of the lags that observables ask for, within the shortest memory."""
     asked = [facts.lag for facts in series if facts.moves and facts.lag is not None]
-    memories = [facts.memory for facts in series if facts.memory is not None]
+    memories = [f.memory for f in series if f.memory is not None and f.resolved]
     if not asked:
         return 1
-    return max(1, min(max(asked), int(min(memories)), (data.y.shape[1] - 1) // 2))
+    longest = int(min([*memories, (data.y.shape[1] - 1) / 2]))
+    return max(1, min(max(asked), longest))
 
 
 def _find_constants(series: tuple[SeriesFacts, ...]) -> list[Remark]:
@@ -303,8 +304,8 @@ def _judge_lag(series: tuple[SeriesFacts, ...], data: Dataset, lag: int) -> list
     time = _write_time(lag * data.description.interval, data)
     if lag > 1:
         words = (
-            f"{words}. After {lag} frames, {time}, the change is a tenth of the spread and stands "
-            f"out from the noise: train with a lag of {lag}, or keep every {lag}th frame"
+            f"{words}. After {lag} frames, {time}, the change stands out: train with a lag of "
+            f"{lag}, or keep one frame of {lag}"
         )
         return [*found, Remark("Lag", "warning", words)]
     if min(facts.change for facts in moving) > np.sqrt(2 * _UNLIKE):
@@ -323,8 +324,8 @@ def _judge_states(data: Dataset, states: int) -> list[Remark]:
         found = [Remark("Initial states", "good", words)]
     else:
         words = (
-            f"all {count} trajectories start from different states: means of forecasts are "
-            "compared with single trajectories, and there is no noise floor"
+            f"all {count} trajectories start from different states: in a test set like this, "
+            "forecasts are compared with single trajectories, and there is no noise floor"
         )
         found = [Remark("Initial states", "note", words)]
     if states < FEW_STATES:

@@ -10,9 +10,10 @@ D = 1 - rho. The integrated autocorrelation time is
     tau = dt (1/2 + sum_{k=1}^M rho(k)),
 
 which is the decay time of an exponential that is sampled often, and of y_{t+1} = phi y_t + noise
-dt (1 + phi) / (2 (1 - phi)). The window M is the first of at least 5 tau / dt frames: what lies
-beyond adds noise alone. Where no window within the trajectories is that long, tau is longer than a
-fifth of a trajectory, and that is all that is known.
+dt (1 + phi) / (2 (1 - phi)). The window M is the first of at least 5 tau / dt frames, since what
+lies beyond adds noise alone, or ends where rho is no longer positive. Where no window within the
+trajectories is that long, tau is longer than a fifth of a trajectory, and that is all that is
+known.
 
 A part nu of the variance that is new in every frame (noise of a measurement, or motion that is
 too fast to be seen) stays in D however short the lag, D(k) = nu + (1 - nu) (1 - phi^k) of an
@@ -87,12 +88,12 @@ def correlation_time(rho: NDArray[np.float64]) -> CorrelationTime:
         >>> correlation_time(0.5 ** np.arange(40))
         CorrelationTime(frames=1.496..., resolved=True)
     """
-    times = 0.5 + np.cumsum(rho[1:])
+    times = 0.5 + np.cumsum(np.maximum(rho[1:], 0.0))
     window = np.arange(1, len(rho))
-    enough = window >= _WINDOW * times
+    enough = (window >= _WINDOW * times) | (rho[1:] <= 0)
     if not enough.any():
         return CorrelationTime((len(rho) - 1) / _WINDOW, False)
-    return CorrelationTime(float(max(0.5, times[enough.argmax()])), True)
+    return CorrelationTime(float(times[enough.argmax()]), True)
 
 
 def choose_lags(frames: int) -> NDArray[np.int64]:

@@ -117,7 +117,7 @@ class Study:
         curve: The learning curve; None where it was not tried.
         target: The error that trajectories are counted for.
         needed: The trajectories that it needs; None without a curve or where none suffice.
-        findings: The advice, as topic, level and words.
+        remarks: The advice, as topic, level and words.
     """
 
     steps: int
@@ -128,7 +128,7 @@ class Study:
     curve: LearningCurve | None
     target: float | None
     needed: float | None
-    findings: tuple[Line, ...]
+    remarks: tuple[Line, ...]
 
 
 def study(
@@ -320,7 +320,7 @@ class _Trainer:
             curve=curve,
             target=None if curve is None else wanted,
             needed=needed if enough else None,
-            findings=(),
+            remarks=(),
         )
         lines = [_judge_microstate(base, macro, found)]
         if chosen is not None:
@@ -330,7 +330,7 @@ class _Trainer:
         if left_out:
             words = f"{left_out} trainings did not fit into the time: allow more for all answers"
             lines.append(("Time", "note", words))
-        return replace(found, findings=tuple(lines))
+        return replace(found, remarks=tuple(lines))
 
 
 def _plan(train: Dataset) -> list[tuple[float, int, str]]:

@@ -17,7 +17,7 @@ import typer
 
 from ...errors import InputError
 from ...version import __version__
-from . import linear, verbs
+from . import linear, looks, verbs
 
 __all__ = ["app", "keep_freed_memory", "main"]
 
@@ -40,6 +40,7 @@ VERBS: Mapping[str, Callable[..., None]] = {
     "simulate": verbs.simulate,
     "import": verbs.import_data,
     "check": verbs.check,
+    "advise": looks.advise,
     "train": verbs.train,
     "forecast": verbs.forecast,
     "evaluate": verbs.evaluate,
