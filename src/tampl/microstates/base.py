@@ -117,6 +117,17 @@ class Microstate(Frozen, ABC):
         """Whether a model standardises the stored form with the statistics of its training set."""
         return False
 
+    def summarise(self, stored: NDArray[Any]) -> NDArray[np.float64]:
+        """A few numbers by which microstates unlike those of a training set are found, (n, q).
+
+        An encoder keeps what matters for the observables and may send a microstate that it has
+        never seen to a familiar latent state. By default there are none.
+
+        Arguments:
+            stored: Microstates in stored form, (n, *shape).
+        """
+        return np.empty((len(stored), 0))
+
     @property
     def symmetries(self) -> frozenset[Symmetry]:
         """The symmetries that can be asked of `transformed`; none by default."""

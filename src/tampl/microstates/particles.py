@@ -184,6 +184,12 @@ class Particles(Microstate):
             first += 1 + wraps
         return torch.cat(columns, dim=-1)
 
+    def summarise(self, stored: NDArray[Any]) -> NDArray[np.float64]:
+        """The number of particles of each type."""
+        types = stored[..., -1]
+        numbers = [np.count_nonzero(types == n, axis=-1) for n in range(1, self.types + 1)]
+        return np.stack(numbers, axis=-1).astype(np.float64)
+
     @property
     def symmetries(self) -> frozenset[Symmetry]:
         found: set[Symmetry] = {"flip"}

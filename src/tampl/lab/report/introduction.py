@@ -25,6 +25,7 @@ __all__ = [
     "caption_cases",
     "caption_comparison",
     "caption_scales",
+    "caption_trust",
     "describe_observables",
     "find_closures",
     "introduce",
@@ -216,6 +217,29 @@ def caption_scales(seeds: Sequence[int]) -> str:
         f"Mean standard deviation of the latent coordinates over the data, epoch by epoch{which}. "
         "A collapse shows as a fall by orders of magnitude."
     )
+
+
+def caption_trust(method: str) -> dict[str, str]:
+    """The captions of `calibration` and `markov`.
+
+    Arguments:
+        method: The method whose forecasts they show.
+    """
+    return {
+        "calibration": (
+            f"Calibration of {name_of(method)} on test microstates, a row for each observable. "
+            "Left: the fraction of simulated trajectories inside the central bands, and what it "
+            "should be (dotted). Middle: the standard deviation of the ensemble beside the "
+            "distance of a trajectory from its mean, in standard deviations of the training set; "
+            "the two should agree. Right: ranks of the trajectories among the members, uniform "
+            "(dotted) if the forecast is calibrated."
+        ),
+        "markov": (
+            "Chapman-Kolmogorov test on validation trajectories: the transition runs k steps "
+            "from encoded frames, and its 80 % band should cover 80 % of what is found k frames "
+            "later, for every k."
+        ),
+    }
 
 
 def _describe_system(description: Description) -> str:
