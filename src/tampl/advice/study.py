@@ -322,10 +322,12 @@ class _Trainer:
             needed=needed if enough else None,
             remarks=(),
         )
-        lines = [_judge_microstate(base, macro, found)]
-        if chosen is not None:
+        useful = base.rmse < min(errors.values())
+        lines = [_judge_microstate(base, macro, found, useful=useful)]
+        # Of models that tell nothing, neither size nor number of trajectories says anything.
+        if chosen is not None and useful:
             lines.append(_judge_dims(dims, chosen, found.steps))
-        if curve is not None:
+        if curve is not None and useful:
             lines.append(_judge_size(base, curve, wanted, needed))
         if left_out:
             words = f"{left_out} trainings did not fit into the time: allow more for all answers"
@@ -403,17 +405,17 @@ def _fit_curve(sizes: list[Training]) -> LearningCurve | None:
     return fit_learning_curve([float(t.trajectories) for t in sizes], [t.rmse**2 for t in sizes])
 
 
-def _judge_microstate(base: Training, macro: Training, found: Study) -> Line:
+def _judge_microstate(base: Training, macro: Training, found: Study, *, useful: bool) -> Line:
     gain, error = _compare(macro, base)
     words = (
         f"with the microstate the error is {base.rmse:.3g} standard deviations, from y alone "
         f"{macro.rmse:.3g} (mean trajectory {found.mean_trajectory:.3g}, persistence "
         f"{found.persistence:.3g})"
     )
-    if base.rmse >= min(found.mean_trajectory, found.persistence):
+    if not useful:
         words += (
-            ": neither is better than a forecast without a model. Train for longer, with more "
-            "trajectories, or with a longer lag"
+            f": {found.steps} steps of training do not beat a forecast without a model. Allow "
+            "more time, more trajectories, or a longer lag"
         )
         return "Microstate", "warning", words
     if gain > _SUFFICIENT * error:

@@ -42,6 +42,7 @@ VERBS: Mapping[str, Callable[..., None]] = {
     "check": verbs.check,
     "advise": looks.advise,
     "train": verbs.train,
+    "card": looks.card,
     "forecast": verbs.forecast,
     "evaluate": verbs.evaluate,
     "report": verbs.report,

@@ -8,7 +8,7 @@ import typer
 from ...files import strict_json
 from .verbs import DeviceName, Json
 
-__all__ = ["advise"]
+__all__ = ["advise", "card"]
 
 
 def advise(
@@ -42,3 +42,20 @@ def advise(
     print(advice)
     if out is not None:
         print(f"page: {out / 'advice.html'}")
+
+
+def card(
+    model: Annotated[
+        Path, typer.Argument(help="A model's file, the folder of a run, or that of an ensemble.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Prints the card of a model: data, training, scores, limits, citation."""
+    from ..cards import read_cards
+
+    cards = read_cards(model)
+    if as_json:
+        plain = [card.as_dict() for card in cards]
+        print(strict_json(plain[0] if len(plain) == 1 else {"models": plain}))
+    else:
+        print("\n\n".join(card.markdown() for card in cards))
