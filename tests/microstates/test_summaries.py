@@ -14,7 +14,7 @@ def test_a_lattice_is_summarised_by_states_and_pairs():
     lattice = np.zeros((1, 4, 4), np.uint8)
     lattice[0, 1] = 1  # a row: every site of it has its like to the right and none above
     found = Lattice(height=4, width=4, states=2).summarise(lattice)[0]
-    np.testing.assert_allclose(found, [12 / 16, 8 / 16, 12 / 16, 4 / 16, 0, 4 / 16])
+    np.testing.assert_allclose(found, [12 / 16, 8 / 16, 12 / 16, 1, 4 / 16, 0, 4 / 16, 1])
 
 
 def test_summaries_of_a_lattice_ignore_where_things_are():

@@ -62,12 +62,15 @@ class Lattice(Microstate):
         return torch.eq(stored.unsqueeze(-1), states, out=one_hot).movedim(-1, -3)
 
     def summarise(self, stored: NDArray[Any]) -> NDArray[np.float64]:
-        """The fraction of sites in each state, and of neighbouring pairs that share each state."""
+        """For each state, the fraction of sites and of neighbouring pairs in it, and its presence.
+
+        A state that has died out may never come back, which a small fraction does not tell.
+        """
         found = []
         for state in range(self.states):
             here = stored == state
             pairs = [(here & np.roll(here, 1, axis)).mean(axis=(-2, -1)) for axis in (-2, -1)]
-            found += [here.mean(axis=(-2, -1)), *pairs]
+            found += [here.mean(axis=(-2, -1)), *pairs, here.any(axis=(-2, -1))]
         return np.stack(found, axis=-1)
 
     @property

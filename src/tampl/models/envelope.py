@@ -84,12 +84,13 @@ class Envelope(nn.Module):
 
     @classmethod
     @torch.no_grad()
-    def fit(cls, states: Tensor, trajectory: Tensor) -> "Envelope":
+    def fit(cls, states: Tensor, trajectory: Tensor, *, slack: float = _SLACK) -> "Envelope":
         """Covers training states.
 
         Arguments:
             states: Training states, (n, D).
             trajectory: The number of the trajectory that each belongs to, (n,).
+            slack: The radius over the largest distance between trajectories.
         """
         states = states.double()
         centre = states.mean(dim=0)
@@ -108,7 +109,7 @@ class Envelope(nn.Module):
         others = apart.masked_fill(own, torch.inf).amin(dim=1)
         others = others[others.isfinite()]  # of a single trajectory there are none
         farthest = others.max() if len(others) else nearest.max() + 1
-        radius = (_SLACK * farthest).clamp_min(1e-6)
+        radius = (slack * farthest).clamp_min(1e-6)
         return cls(*(value.float() for value in (centre, axes, places[chosen], radius)))
 
     def distance(self, states: Tensor) -> Tensor:
@@ -185,7 +186,8 @@ class Likeness(nn.Module):
         mean = torch.where(constant, lowest, summaries.mean(dim=0))
         least = _CONSTANT * highest.abs().clamp_min(1)
         scale = torch.where(constant, least, summaries.std(dim=0, correction=0))
-        return cls(mean, scale, Envelope.fit((summaries - mean) / scale, trajectory))
+        # Without slack: what lies outside is said to be and not moved.
+        return cls(mean, scale, Envelope.fit((summaries - mean) / scale, trajectory, slack=1.0))
 
     def know(self, summaries: Tensor) -> Tensor:
         """Which microstates look familiar, (n,), by their summaries (n, q)."""
