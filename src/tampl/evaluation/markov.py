@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ..calibration import LEVELS, Calibration, calibrate
 from ..data.dataset import Dataset
-from ..description import refuse_other_system
+from ..description import match_interval
 from ..errors import InputError
 from ..models import MacroModel
 from ..models.rollout import Sizes, draw_noise
@@ -101,9 +101,10 @@ def chapman_kolmogorov(
         seed: Governs starts and noise.
 
     Returns:
-        The result; None for a deterministic transition, which has no spread.
+        The result; None for a deterministic transition, which has no spread, and where too many
+        frames are missing.
     """
-    refuse_other_system(model.description, data.description, whose="the model")
+    data = data.thin(match_interval(model.description, data.description, whose="the model"))
     count, frames = data.y.shape[:2]
     if steps is None:
         steps = [2**n for n in range(frames.bit_length()) if 2**n <= max(1, frames // 2)]
@@ -113,8 +114,13 @@ def chapman_kolmogorov(
     if not model.stochastic:
         return None
     generator = numpy_generator(seed, "markov")
-    places = generator.permutation(count * (frames - longest))[:_STARTS]
-    run, frame = np.unravel_index(np.sort(places), (count, frames - longest))
+    places = generator.permutation(count * (frames - longest))
+    run, frame = np.unravel_index(places, (count, frames - longest))
+    if data.present is not None:
+        places = places[np.all([data.present[run, frame + k] for k in (0, *steps)], axis=0)]
+    if not len(places):
+        return None
+    run, frame = np.unravel_index(np.sort(places[:_STARTS]), (count, frames - longest))
     sizes = Sizes(len(run), members, longest, data.y.shape[2])
     state = model.start_arrays(data.x[run, frame], data.y[run, frame])
     state, latent_dim = state.repeat_interleave(members, dim=0), model.spec.latent_dim

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..data import CheckReport, Store, check_store, generate
 from ..data.dataset import Dataset, References
-from ..description import refuse_other_system
+from ..description import match_interval, refuse_other_system
 from ..errors import InputError
 from ..evaluation import evaluate
 from ..evaluation.comparison import Comparison, compare_trials, summarize, summarize_known
@@ -227,7 +227,7 @@ def evaluate_run(run: AnyPath, data: AnyPath, *, device: str = "auto") -> dict[s
     """Scores a run on the test split of a store and keeps the record beside the model."""
     opened, store, device = Run.open(run), Store.open(data), resolve_device(device)
     model = opened.load_model(device)
-    refuse_other_system(model.description, store.description, whose="the model")
+    match_interval(model.description, store.description, whose="the model")
     system, test = find_system(store.description), _read_test(store)
     closures = {} if system is None else system.closures()
     evaluation = evaluate(model, test, closures=closures, name=opened.method)

@@ -137,8 +137,9 @@ def start_alike(cases: Cases) -> bool | None:
         return None
     one, two = (cases.case(index).reference.mean for index in cases.twins)
     every = np.concatenate([case.reference.mean for case in cases.cases])
-    scale = np.ptp(every, axis=0)
-    apart = np.abs(one - two) / np.where(scale > 0, scale, 1.0)
+    scale = np.nanmax(every, axis=0) - np.nanmin(every, axis=0)
+    # Where a frame is missing, none differs.
+    apart = np.nan_to_num(np.abs(one - two) / np.where(scale > 0, scale, 1.0))
     first, later = apart[0].max(), apart[1:].max(initial=0.0)
     if first <= _SAME:
         return True

@@ -18,6 +18,7 @@ from ...evaluation.health import find_collapse
 from ...evaluation.metrics import FLOOR
 from ...evaluation.trust import Trust
 from ...files import strict_json, write_texts
+from ...microstates import Microstate
 from ..runs import RunRecord
 from ..snapshots import Snapshots
 from .grids import name_of, score_text, spread_text
@@ -86,7 +87,7 @@ def write_report(
     images: dict[str, bytes] = {}
     captions: dict[str, str] = {}
     for key, run in runs.items():
-        drawn = _draw_cases(run.cases, run.kind) | {
+        drawn = _draw_cases(run.cases, _find_kind(run)) | {
             **_draw_trust(run),
             "training": figures.training_curves(run.history),
             "latent": figures.latent_scale(run.history),
@@ -456,7 +457,13 @@ def _list_facts(
     return {name.capitalize(): facts for name, facts in groups.items()}
 
 
-def _draw_cases(cases: Cases, kind: str) -> "dict[str, Figure]":
+def _find_kind(run: RunRecord) -> Microstate | str:
+    """The kind of a run's microstates; its name where the record says no more."""
+    description = read_description(run.description)
+    return run.kind if description is None else description.microstate
+
+
+def _draw_cases(cases: Cases, kind: Microstate | str) -> "dict[str, Figure]":
     from . import figures
 
     drawn = {"predictions": figures.predictions(cases, kind, labels=choose_labels(cases))}
@@ -481,11 +488,12 @@ def _draw_comparison(
     cases = _find_shown(comparison, runs)
     if cases:
         main = ANCHOR if ANCHOR in cases else next(iter(cases))
-        drawn |= _draw_cases(cases[main], runs[0].kind)
+        drawn |= _draw_cases(cases[main], _find_kind(runs[0]))
         drawn |= _draw_trust(_find_trusted(comparison, runs))
     if cases and snapshots is not None:
         index = choose_case(next(iter(cases.values()))).index
-        drawn["comparison"] = figures.comparison(cases, snapshots, index=index, kind=runs[0].kind)
+        kind = _find_kind(runs[0])
+        drawn["comparison"] = figures.comparison(cases, snapshots, index=index, kind=kind)
     return drawn
 
 
