@@ -139,7 +139,10 @@ def test_all_trainings_are_done_and_told(monkeypatch):
     assert kinds[:2] == [("tampl+", 8, 48), ("macro-only", 1, 48)]
     assert [n for m, d, n in kinds[2:] if d == 8] == [24, 12, 6]
     assert sorted(d for m, d, n in kinds if m == "tampl+" and n == 48) == [1, 2, 4, 8, 16]
-    assert {"Microstate", "Latent dimension", "Missing trajectories"} <= set(topics(advice))
+    assert study.curve is not None and study.latent_dim in (1, 2, 4, 8, 16)
+    # Twenty steps teach nothing, and the advice says so and no more.
+    assert "Microstate" in topics(advice, "warning")
+    assert not {"Latent dimension", "Missing trajectories"} & set(topics(advice))
     json.loads(strict_json(advice.as_dict()))
     np.testing.assert_array_equal(before, np.random.get_state()[1])
 
@@ -158,6 +161,34 @@ def test_the_microstate_is_needed_where_y_alone_does_not_tell(monkeypatch):
     assert "y alone is not sufficient" in str(advice)
     assert advice.study is not None and len(advice.study.trainings) == 2
     assert advice.study.curve is None and "did not fit into the time" in str(advice)
+
+
+def trained(rmse, *, latent_dim=8, trajectories=160, method="tampl+"):
+    """A training whose errors are the same for each of nine validation trajectories."""
+    squares = tuple(rmse**2 * (1 + 0.01 * n) for n in range(-4, 5))
+    return studies.Training(method, latent_dim, trajectories, rmse, 1.0, squares)
+
+
+def test_the_smallest_latent_state_within_the_errors_of_the_best_is_chosen():
+    dims = [trained(rmse, latent_dim=d) for d, rmse in ((1, 0.8), (2, 0.402), (4, 0.4), (8, 0.41))]
+    assert studies._choose_dim(dims).latent_dim == 2
+    line = studies._judge_dims(dims, dims[1], 500)
+    assert "1: 0.8, 2: 0.402, 4: 0.4, 8: 0.41, and levels off at 2" in line[2]
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (0.25, "An error of 0.25 needs about 4.4e+02, that is 2.8e+02 more"),
+        (0.19, "An error of 0.19 is not reached by more of them"),
+        (0.5, "An error of 0.5 is reached"),
+        (0.2001, "further away than can be extrapolated"),
+    ],
+)
+def test_missing_trajectories_are_counted_by_the_curve(target, words):
+    curve = LearningCurve(a=0.04, b=10.0, c=1.0)  # 0.04 + 10 / 444 is 0.25 squared
+    line = studies._judge_size(trained(0.32), curve, target, curve.needed(target))
+    assert words in line[2], line[2]
 
 
 @pytest.mark.parametrize(
