@@ -4,8 +4,9 @@
 
 A run of `tampl simulate`, `train` or `compare` is killed at a random moment, up to four times one
 after another, and then left to end; its files must be those of a run that nobody disturbed. Runs
-on disks that fill (small tmpfs mounts, for which one must be root) must end with exit code 0 or 2,
-must leave no damaged file under a final name, and must end well once the disk has room.
+on disks that fill must end with exit code 0 or 2, must leave no damaged file under a final name,
+and must end well once the disk has room. A disk is an ext4 file system in a file or a tmpfs, one
+after the other, because the two fail at different moments; to mount them one must be root.
 
 Processes start from a fork server that has imported everything, so that a kill falls into the work
 and not into the imports. `--quick` does two of each.
@@ -41,7 +42,8 @@ from tampl.models.checkpoint import load_tensors
 
 KILLS, FULL_DISKS = 20, 100
 CHAIN = 4
-ROOM = "64m"
+DISK = 2**24
+"""Bytes of a disk; a file that is removed before the resume takes up what should not be free."""
 PRELOADED = [
     *("tampl.lab.cli", "tampl.lab.comparisons", "tampl.lab.pipeline", "tampl.systems.sirs"),
     *("tampl.lab.report.figures.forecasts", "tampl.lab.report.figures.training", "h5py"),
@@ -251,73 +253,113 @@ def kill_and_resume(
         "kills": done,
         "ended_before_the_kill": early,
         "resumed": place,
-        "exit_codes_of_resumes": {str(code): count for code, count in codes.items()},
+        "exit_codes_of_resumes": _plain(codes),
         "damaged_files": damaged,
         "different_results": different,
         "seconds_undisturbed": round(seconds, 2),
     }
 
 
+def mount_memory(where: Path, image: Path) -> None:
+    """Mounts a disk in memory, which refuses a write at once."""
+    _call("mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", where)
+
+
+def mount_ext4(where: Path, image: Path) -> None:
+    """Mounts a file as a disk, as disks of machines are."""
+    with image.open("wb") as file:
+        file.truncate(DISK)
+    _call("mkfs.ext4", "-q", "-b", "4096", "-m", "0", image)
+    _call("mount", "-o", "loop", image, where)
+
+
+DISKS: dict[str, Callable[[Path, Path], None]] = {"ext4": mount_ext4, "tmpfs": mount_memory}
+
+
+def _call(*command: str | Path) -> None:
+    subprocess.run(list(map(str, command)), check=True, capture_output=True)
+
+
 @contextmanager
-def small_disk(where: Path, size: str) -> Iterator[None]:
-    """A disk of its own in a folder, of a size as `mount` takes it."""
+def small_disk(where: Path, kind: str) -> Iterator[None]:
+    """A disk of its own in a folder."""
     where.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(where)]
-    subprocess.run(mount, check=True, capture_output=True)
+    image = where.with_suffix(".image")
     try:
-        yield
+        DISKS[kind](where, image)
+        try:
+            yield
+        finally:
+            _call("umount", where)
     finally:
-        subprocess.run(["umount", str(where)], check=True)
         where.rmdir()
+        image.unlink(missing_ok=True)
 
 
-def can_mount(where: Path) -> bool:
-    """Whether this process may mount a disk."""
-    try:
-        with small_disk(where / "probe", "64k"):
-            return True
-    except (OSError, subprocess.CalledProcessError):
-        shutil.rmtree(where / "probe", ignore_errors=True)
-        return False
+def occupy(disk: Path, room: int) -> Path:
+    """Takes up a disk but for so many bytes with one file; returns the file."""
+    ballast, state = disk / "ballast", os.statvfs(disk)
+    with ballast.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, state.f_bavail * state.f_frsize - room)
+    return ballast
 
 
-def fill_disks(work: Work, starter: Starter, runs: int, where: Path) -> dict[str, Any]:
-    """Runs a command on disks of sizes from almost nothing to almost enough, and resumes it."""
+def find_disks(where: Path) -> list[str]:
+    """The kinds of disks that this process may mount."""
+    found = []
+    for kind in DISKS:
+        try:
+            with small_disk(where / "probe", kind):
+                found.append(kind)
+        except (OSError, subprocess.CalledProcessError):
+            pass
+    return found
+
+
+def fill_disks(
+    work: Work, starter: Starter, kinds: Sequence[str], runs: int, where: Path
+) -> dict[str, Any]:
+    """Runs a command on disks with room for almost nothing to almost enough, and resumes it."""
     code = starter.run(work.arguments(where / "whole"))
     assert code == 0, f"{work.name} ended with {code} undisturbed"
     wanted = work.facts(where / "whole")
     blocks = sum(-(-p.stat().st_size // 4096) + 1 for p in (where / "whole").rglob("*"))
-    codes, resumed, damaged, different, silent = Counter[int](), Counter[int](), 0, 0, 0
+    assert 4096 * blocks < DISK / 2, f"{work.name} needs larger disks"
+    codes: dict[str, Counter[int]] = {kind: Counter() for kind in kinds}
+    resumed, damaged, different, silent = Counter[int](), 0, 0, 0
     for number in range(runs):
-        disk = where / "disk"
-        size = 2 + number * blocks // runs
-        with small_disk(disk, f"{4 * size}k"):
+        disk, kind = where / "disk", kinds[number % len(kinds)]
+        with small_disk(disk, kind):
+            ballast = occupy(disk, 4096 * (2 + number * blocks // runs))
             code = starter.run(work.arguments(disk / "out"))
-            codes[code] += 1
-            found = work.damaged(disk / "out")
-            damaged += len(found)
+            codes[kind][code] += 1
+            damaged += len(work.damaged(disk / "out"))
             silent += code == 0 and work.facts(disk / "out") != wanted
-            remount = ["mount", "-o", f"remount,size={ROOM}", str(disk)]
-            subprocess.run(remount, check=True)
+            ballast.unlink()
             code = starter.run(work.arguments(disk / "out"))
             resumed[code] += 1
             different += code != 0 or work.facts(disk / "out") != wanted
         print(f"{work.name}: disk {number + 1} of {runs}, exit codes {codes}", file=sys.stderr)
     return {
         "runs": runs,
-        "exit_codes": {str(code): count for code, count in codes.items()},
-        "exit_codes_of_resumes": {str(code): count for code, count in resumed.items()},
+        "exit_codes": {kind: _plain(count) for kind, count in codes.items()},
+        "exit_codes_of_resumes": _plain(resumed),
         "damaged_files": damaged,
         "wrong_but_silent": silent,
         "different_results": different,
     }
 
 
+def _plain(codes: Counter[int]) -> dict[str, int]:
+    return {str(code): count for code, count in codes.items()}
+
+
 def is_sound(record: dict[str, Any]) -> bool:
     """Whether nothing was lost: exit codes 0 and 2 only, no damage, no difference."""
     parts = [part for part in record.values() if isinstance(part, dict)]
     wrong = ("damaged_files", "different_results", "wrong_but_silent")
-    codes = {code for part in parts for code in part.get("exit_codes", {})}
+    filled = [codes for part in parts for codes in part.get("exit_codes", {}).values()]
+    codes = {code for each in filled for code in each}
     resumes = {code for part in parts for code in part.get("exit_codes_of_resumes", {})}
     return (
         codes <= {"0", "2"}
@@ -357,13 +399,16 @@ def measure(where: Path, *, kills: int, disks: int, seed: int, small: bool) -> d
     for verb, work in zip(verbs, (simulate, train, compare), strict=True):
         (where / verb).mkdir()
         record[f"kill_{verb}"] = kill_and_resume(work, starter, kills, where / verb, chance)
-    if not can_mount(where):
+    kinds = find_disks(where)
+    if not kinds:
         return record | {"full_disk": "not measured: mounting a small disk needs root"}
     shares = {"simulate": disks - disks // 2, "train": disks // 2}
     for work in (simulate, train):
         folder = where / f"disk-{work.name}"
         folder.mkdir()
-        record[f"full_disk_{work.name}"] = fill_disks(work, starter, shares[work.name], folder)
+        record[f"full_disk_{work.name}"] = fill_disks(
+            work, starter, kinds, shares[work.name], folder
+        )
     return record
 
 

@@ -5,10 +5,11 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from tampl.errors import InputError
-from tampl.files import claimed, is_temporary, read_json, remove_unfinished, replacing
+from tampl.files import claimed, is_temporary, read_arrays, read_json, remove_unfinished, replacing
 
 CLAIM = """
 import sys
@@ -98,6 +99,35 @@ def test_json_that_is_no_json_of_ours_is_refused(tmp_path, text):
     with pytest.raises(InputError, match=r"a\.json is damaged .*; do this") as caught:
         read_json(path, "do this")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 30, 100, -1])
+def test_an_archive_that_is_cut_off_is_refused(tmp_path, keep):
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, a=np.arange(1000), b=np.array("text"))
+    assert read_arrays(path, "")["a"].sum() == 499_500
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(InputError, match=r"a\.npz is no archive of arrays \(.*\); do this"):
+        read_arrays(path, "do this")
+
+
+def test_a_small_archive_does_not_fill_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("tampl.files._MOST_UNPACKED", 2**20)
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, a=np.zeros(2**21, np.uint8))
+    with pytest.raises(InputError, match=r"it would unpack to 0\.0 GiB\); do this"):
+        read_arrays(path, "do this")
+    np.savez(path, a=np.zeros(2**21, np.uint8))  # large, and larger on the disk
+    assert read_arrays(path, "do this")["a"].size == 2**21
+
+
+def test_archives_are_read_from_regular_files_only(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(InputError, match="is no regular file; do this"):
+            read_arrays(path, "do this")
+    with pytest.raises(InputError, match="does not exist; do this"):
+        read_arrays(tmp_path / "nowhere", "do this")
 
 
 def test_json_is_read_from_regular_files_only(tmp_path):

@@ -239,6 +239,18 @@ def test_a_saved_forecast_is_the_same_forecast(ensemble, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("keep", [0, 40, -1])
+def test_a_damaged_forecast_is_refused(ensemble, tmp_path, keep):
+    path = tmp_path / "forecast.npz"
+    ensemble.save(path)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(InputError, match=r"forecast\.npz is no archive of arrays"):
+        Forecast.load(path)
+    np.savez(path, mean=np.zeros(3))
+    with pytest.raises(InputError, match="it lacks 'samples'"):
+        Forecast.load(path)
+
+
 def test_an_interrupted_save_leaves_the_old_file(ensemble, tmp_path, monkeypatch):
     path = tmp_path / "forecast.npz"
     ensemble.save(path)

@@ -87,8 +87,10 @@ class Calibration:
     @property
     def spread_to_error(self) -> float:
         """Root mean square of the spread over that of the error; one for a calibrated ensemble."""
-        spread, error = (np.nanmean(v[:, self.varies] ** 2) for v in (self.spread, self.error))
-        return float(np.sqrt(spread / error)) if error > 0 else float("nan")
+        # A model whose rollouts run away may have a spread whose square is beyond all numbers.
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread, error = (np.nanmean(v[:, self.varies] ** 2) for v in (self.spread, self.error))
+            return float(np.sqrt(spread / error)) if error > 0 else float("nan")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for a file."""

@@ -1,4 +1,4 @@
-"""Files that appear only when they are complete, folders with one writer at a time, and JSON.
+"""Files that appear only when they are complete, folders with one writer, JSON and archives.
 
 A file is written under a temporary name in its own folder, flushed to the disk and renamed. A
 temporary name is random, begins with `.tampl-` and belongs to a file that did not exist before, so
@@ -18,17 +18,22 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
 
 from filelock import FileLock, Timeout
 
 from .errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = [
     "claimed",
     "flush",
     "is_temporary",
     "parse_json",
+    "read_arrays",
     "read_json",
     "remove_unfinished",
     "replacing",
@@ -53,6 +58,9 @@ _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.
 
 _DEEPEST = 100
 """Levels of JSON; ours has fewer than ten."""
+
+_MOST_UNPACKED, _MOST_TIMES = 2**30, 20
+"""Bytes that any archive may unpack to; a larger one to so many times its own size."""
 
 
 @contextmanager
@@ -150,6 +158,37 @@ def read_json(path: Path, remedy: str) -> Any:  # noqa: ANN401
         raise InputError(f"{path} does not exist; {remedy}") from error
     except ValueError as error:
         raise InputError(f"{path} is damaged ({error}); {remedy}") from error
+
+
+def read_arrays(path: Path, remedy: str) -> "dict[str, NDArray[Any]]":
+    """The arrays of an archive of `numpy.savez`; one that is missing or damaged is refused.
+
+    Refused is also a small archive that would fill the memory once it is unpacked.
+
+    Arguments:
+        path: The file.
+        remedy: What to do about it then.
+    """
+    import numpy as np
+
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is no regular file; {remedy}")
+    try:
+        # Opened here, because NumPy leaves a file open whose archive it cannot read.
+        with path.open("rb") as file:
+            with ZipFile(file) as archive:
+                size = sum(member.file_size for member in archive.infolist())
+            if size > max(_MOST_UNPACKED, _MOST_TIMES * path.stat().st_size):
+                raise ValueError(f"it would unpack to {size / 2**30:,.1f} GiB")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist; {remedy}") from error
+    # Which one depends on the damaged byte: zlib, zipfile, tokenize and NumPy have their own.
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path} is no archive of arrays ({reason}); {remedy}") from error
 
 
 def parse_json(text: str | bytes) -> Any:  # noqa: ANN401

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .calibration import Calibration, calibrate, central_band
 from .errors import InputError
-from .files import replacing
+from .files import read_arrays, replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -185,7 +185,8 @@ class Forecast:
     @classmethod
     def load(cls, path: str | Path) -> "Forecast":
         """Reads what `save` wrote."""
-        with np.load(path, allow_pickle=False) as file:
+        file = read_arrays(Path(path), "forecast again")
+        try:
             apart = file["disagreement"] if "disagreement" in file else np.zeros(0)
             return cls(
                 samples=file["samples"],
@@ -197,6 +198,11 @@ class Forecast:
                 observed=bool(file["observed"]) if "observed" in file else False,
                 disagreement=apart if apart.size else None,
             )
+        except KeyError as error:
+            raise InputError(f"{path} is no forecast: it lacks {error}") from error
+        # Arrays of other shapes and types than those that are saved.
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{path} is damaged ({error}); forecast again") from error
 
     def _check_truth(self, truth: NDArray[Any]) -> NDArray[np.float64]:
         """Trajectories (G, N, F, m) with F at most the forecast's number of frames."""

@@ -1,12 +1,29 @@
 """The base of all plain data that recipes, stores and models are made of."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import InputError
 
-__all__ = ["Frozen", "prefix_keys"]
+__all__ = ["BatchSize", "Count", "Depth", "Frozen", "Steps", "Width", "prefix_keys"]
+
+# Bounds far outside of what is of use, so that a mistyped exponent is one line and takes neither
+# all memory nor time without end.
+Width = Annotated[int, Field(gt=0, le=2**16)]
+"""Features of a layer, or another size of a network."""
+
+Depth = Annotated[int, Field(gt=0, le=100)]
+"""Layers, blocks or transforms, one after another."""
+
+Steps = Annotated[int, Field(gt=0, le=10**4)]
+"""How often a network is asked for one answer."""
+
+Count = Annotated[int, Field(gt=0, le=10**6)]
+"""How often something is done in a training, or how many of it are drawn at a time."""
+
+BatchSize = Annotated[int, Field(gt=0, le=10**9)]
+"""Rows that are looked at together; where there are fewer, all of them."""
 
 
 class Frozen(BaseModel):

@@ -71,11 +71,14 @@ def test_what_is_not_a_file_of_cases_is_refused(tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         Cases.load(tmp_path / "none.npz")
     (tmp_path / "text.npz").write_text("hello")
-    with pytest.raises(InputError, match="not a file of cases"):
+    with pytest.raises(InputError, match="is no archive of arrays"):
         Cases.load(tmp_path / "text.npz")
     np.savez(tmp_path / "other.npz", format=np.array(99))
     with pytest.raises(InputError, match="format"):
         Cases.load(tmp_path / "other.npz")
+    np.savez(tmp_path / "formats.npz", format=np.ones(2))
+    with pytest.raises(InputError, match="format"):
+        Cases.load(tmp_path / "formats.npz")
     np.savez(tmp_path / "short.npz", format=np.array(1))
     with pytest.raises(InputError, match="lacks 'index'"):
         Cases.load(tmp_path / "short.npz")

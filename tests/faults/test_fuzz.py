@@ -2,9 +2,10 @@
 
     python tests/faults/test_fuzz.py --cases 10000 --json > results/fuzz.json
 
-Recipes, manifests, shards, checkpoints, run files, arrays and matrices are changed at random: bits
-and bytes of files, and values of what is plain data (null, other types, absurd numbers, deep
-nesting). Reading what results must work or raise `InputError`, in seconds and in bounded memory.
+Recipes, settings and devices of the command line, manifests, shards, checkpoints, run files,
+records, arrays and matrices are changed at random: bits and bytes of files, and values of what is
+plain data (null, other types, absurd numbers, deep nesting). Reading what results must work or
+raise `InputError`, in seconds and in bounded memory.
 Where a file carries a checksum, what is read in spite of a change must be what was written.
 """
 
@@ -35,11 +36,14 @@ from tampl.data import Store
 from tampl.errors import ForecastWarning, InputError
 from tampl.evaluation.cases import Cases
 from tampl.files import strict_json
+from tampl.forecast import Forecast
 from tampl.lab import pipeline
+from tampl.lab.campaign import RunPlan
 from tampl.lab.provenance import provenance
-from tampl.lab.recipes import read_recipe
-from tampl.lab.runs import Run, RunRecord
-from tampl.models import load_model
+from tampl.lab.recipes import Axis, parse_setting, read_recipe
+from tampl.lab.report.tables import comparison_grid, trust_grid
+from tampl.lab.runs import Run
+from tampl.models import load_model, resolve_device
 from tampl.models.checkpoint import load_tensors, save_tensors
 from tampl.models.model import FORMAT
 from tampl.theory.certificates import certify_file
@@ -133,6 +137,16 @@ def mutate_bytes(content, chance):
     return bytes(content)
 
 
+def mutate_json(content, chance, otherwise=None):
+    """JSON with one to three values replaced, or absurd where the mutation cannot be written."""
+    try:
+        return json.dumps(mutate_tree(json.loads(content), chance)).encode()
+    except ValueError:  # integers of too many digits
+        return otherwise or b"9" * 5000
+    except RecursionError:
+        return otherwise or b"[" * 5000
+
+
 def mutate_text(text, chance):
     return mutate_bytes(text.encode(), chance).decode("utf-8", "surrogateescape")
 
@@ -198,16 +212,8 @@ class Manifests(Stores):
         if chance.random() < 0.4:
             content = mutate_bytes(self.files[path], chance)
         else:
-            tree = mutate_tree(json.loads(self.files[path]), chance)
-            content = dump(tree)
+            content = mutate_json(self.files[path], chance)
         self.try_with(path, content)
-
-
-def dump(tree):
-    try:
-        return json.dumps(tree).encode()
-    except (ValueError, RecursionError):  # integers of too many digits, nesting
-        return b"9" * 5000
 
 
 class Shards(Stores):
@@ -287,13 +293,14 @@ class States(Target):
         else:
             tensors, header = dict(self.tensors), self.header
             mutate_tensors(tensors, chance)
-            write_tensors(self.path, tensors, mutate_tree(header, chance))
+            header = json.loads(mutate_json(json.dumps(header), chance, otherwise="{}"))
+            write_tensors(self.path, tensors, header)
             tensors, header = load_tensors(self.path, "tampl-state-1")
         self.trainer.load(header.get("epoch"), tensors)
 
 
 class RunFiles(Target):
-    """The JSON of a run and of a record."""
+    """The JSON of a run: an evaluation that is read in spite of a change is the same."""
 
     NAMES = ("run.json", "history.json", "evaluation.json", "provenance.json")
 
@@ -301,6 +308,9 @@ class RunFiles(Target):
         super().__init__(folder, parts)
         self.path = folder / "run"
         shutil.copytree(parts.run, self.path)
+        self.identity = Run.open(self.path).read_identity()
+        self.plan = RunPlan(parts.recipe, "tampl", self.path, "tampl")
+        self.wanted = strict_json(Run.open(self.path).read_record().as_dict())
 
     def run(self, chance):
         name = chance.choice(self.NAMES)
@@ -309,37 +319,94 @@ class RunFiles(Target):
         if chance.random() < 0.3:
             content = mutate_bytes(before, chance)
         else:
-            try:
-                content = dump(mutate_tree(json.loads(before), chance))
-            except RecursionError:  # the mutation itself is nested too deep to be walked
-                content = b"[" * 5000
+            content = mutate_json(before, chance)
         path.write_bytes(content)
         try:
             run = Run.open(self.path)
             run.read_stage(2)
             run.read_provenance()
+            run.describe_saved(2)
+            self.plan.describe()
+            with run.claim(self.identity, extend=True):
+                run.find_shorter(self.identity)
             record = run.read_record()
-            record.save(self.folder / "record.json")
-            RunRecord.load(self.folder / "record.json")
+            assert strict_json(record.as_dict()) == self.wanted, f"{name} was read as another"
             run.read_trial("tampl")
         finally:
             path.write_bytes(before)
 
 
+class Records(Target):
+    """Records of measured results, which may be edited by hand."""
+
+    def __init__(self, folder, parts):
+        super().__init__(folder, parts)
+        self.path = folder / "results" / "experiment" / "tampl-42.json"
+        Run.open(parts.run).read_record().save(self.path)
+        self.content = self.path.read_bytes()
+
+    def run(self, chance):
+        if chance.random() < 0.4:
+            content = mutate_bytes(self.content, chance)
+        else:
+            content = mutate_json(self.content, chance)
+        self.path.write_bytes(content)
+        for results in pipeline.read_results(self.folder / "results").values():
+            strict_json(results.as_dict())
+            comparison_grid(results.comparison).markdown()
+            trust_grid(results.trusts).markdown()
+
+
+class Options(Target):
+    """Settings, seeds and devices as they are given on the command line."""
+
+    KEYS = (
+        *("training.epochs", "training.batch_size", "model.latent_dim", "model.encoder.widths"),
+        *("lambda_cur", "model.transition", "training.transition.learning_rate", "training"),
+        *("training.seed", "model.transition.steps", "system.size", "x", "", "a.b.c.d"),
+    )
+    DEVICES = ("cpu", "cuda", "cuda:7", "hpu", "meta", "mps", "xla", "xpu", "lazy", "", "\x00")
+
+    def run(self, chance):
+        kind = chance.random()
+        if kind < 0.2:
+            device = chance.choice(self.DEVICES)
+            resolve_device(device if kind < 0.1 else mutate_text(device, chance))
+            return
+        values = (*map(toml, STRANGE), "[" * 3000, "[" * 200 + "]" * 200, "9" * 5000, "{" * 50)
+        listed = ",".join(chance.choice(values) for _ in range(chance.choice((1, 1, 2))))
+        text = f"{chance.choice(self.KEYS)}={listed}"
+        if kind < 0.4:
+            text = mutate_text(text, chance)
+        key, found = parse_setting(text)
+        axis = Axis.find(self.parts.recipe, "tampl", key, values=found)
+        for value in axis.values:
+            axis.folder(value, 1)
+            recipe = self.parts.recipe.with_value(axis.path, value)
+            recipe.method("tampl").turns(recipe.training)
+
+
 class Arrays(Target):
-    """Archives of test cases, and arrays of initial states."""
+    """Archives of test cases and of forecasts, and arrays of initial states."""
 
     def __init__(self, folder, parts):
         super().__init__(folder, parts)
         self.cases = (parts.run / "cases.npz").read_bytes()
         self.model = load_model(parts.best, device="cpu")
         self.states = np.zeros((2, *self.model.description.microstate.shape), np.uint8)
+        made = self.model.forecast(self.states, horizon=1, members=2, progress=False)
+        made.save(folder / "forecast.npz")
+        self.forecast = (folder / "forecast.npz").read_bytes()
 
     def run(self, chance):
-        if chance.random() < 0.4:
-            path = self.folder / "cases.npz"
-            path.write_bytes(mutate_bytes(self.cases, chance))
-            Cases.load(path)
+        kind = chance.random()
+        if kind < 0.6:
+            content, load = chance.choice(((self.cases, Cases), (self.forecast, Forecast)))
+            path = self.folder / "archive.npz"
+            path.write_bytes(mutate_bytes(content, chance) if kind < 0.3 else content)
+            if kind >= 0.3:
+                self.mutate_archive(path, chance)
+            load.load(path)
             return
         path = self.folder / "initial.npy"
         with path.open("wb") as file:
@@ -349,6 +416,18 @@ class Arrays(Target):
         states = pipeline._read_array(path)
         states = self.model.description.microstate.check(states, "`x0`")
         self.model.forecast(states[:2], horizon=1, members=2, progress=False)
+
+    def mutate_archive(self, path, chance):
+        """Replaces an array by one of another type or shape, or leaves it out."""
+        with np.load(path) as file:
+            arrays = {name: file[name] for name in file.files}
+        name = chance.choice(sorted(arrays))
+        value = arrays.pop(name)
+        strange = (value[None], value.reshape(-1)[:1], value.reshape(-1)[:0], value.astype("U9"))
+        strange += (np.array("x"), np.array(10**9), np.ones((2, 2)), np.array(np.nan))
+        if chance.random() < 0.8:
+            arrays[name] = chance.choice(strange)
+        np.savez_compressed(path, **arrays)
 
     def mutate_states(self, chance):
         kind = chance.choice(("f8", "i8", "u1", "b1", "c8", "U3", "f2", "S3"))
@@ -370,7 +449,8 @@ class Matrices(Target):
             arrays |= {"B": np.eye(2, 3), "D": np.eye(1, 2), "K": np.diag([0.9, 0.5])}
         else:
             arrays["d"] = np.array(float(chance.choice((1, 2, 3, 4, 0, -1, 0.5))))
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a complex array becomes a real one
             for _ in range(chance.choice((1, 1, 2, 3))):
                 self.mutate(arrays, chance)
         path = self.folder / "system.npz"
@@ -386,7 +466,7 @@ class Matrices(Target):
         if kind < 0.4 and a.size:
             a = a.copy()
             a.flat[chance.randrange(a.size)] = value
-        elif kind < 0.7:
+        elif kind < 0.7 and a.dtype.kind != "U":
             a = a * value
         elif kind < 0.8:
             a = a[..., :-1] if a.ndim else a[None]
@@ -399,14 +479,16 @@ class Matrices(Target):
 
 
 SHARES = {
-    Recipes: 0.15,
-    Manifests: 0.16,
-    Shards: 0.17,
+    Recipes: 0.13,
+    Options: 0.06,
+    Manifests: 0.13,
+    Shards: 0.15,
     Models: 0.13,
     States: 0.09,
-    RunFiles: 0.13,
-    Arrays: 0.1,
-    Matrices: 0.07,
+    RunFiles: 0.12,
+    Records: 0.04,
+    Arrays: 0.09,
+    Matrices: 0.06,
 }
 
 
@@ -414,7 +496,7 @@ class Parts:
     """A store, an evaluated run and a trainer, all tiny."""
 
     def __init__(self, folder):
-        recipe = read_recipe(TINY).with_value("training.epochs", 2)
+        self.recipe = recipe = read_recipe(TINY).with_value("training.epochs", 2)
         self.store = pipeline.simulate(recipe, folder / "data", workers=1)
         self.run = folder / "trained"
         pipeline.train(recipe, self.store.path, self.run, device="cpu")

@@ -41,7 +41,8 @@ def test_kills_and_full_disks_lose_nothing():
         pytest.skip(record["full_disk"])
     for verb in ("simulate", "train"):
         assert record[f"full_disk_{verb}"]["runs"] == 2
-        assert record[f"full_disk_{verb}"]["exit_codes"].get("2")
+        codes = record[f"full_disk_{verb}"]["exit_codes"].values()
+        assert any("2" in each for each in codes)
 
 
 def children(pid):

@@ -231,6 +231,9 @@ def test_a_file_from_before_there_were_checksums_is_read(macro_model, saved):
     tensors, header = load_tensors(saved, FORMAT)
     assert "checksum" not in header
     save_file(tensors, saved, metadata={"json": json.dumps(header)})
+    refuses(saved, "is damaged .it lacks its checksum.; restore it")
+    older = json.dumps({**header, "format": "tampl-model-2"})
+    save_file(tensors, saved, metadata={"json": older})
     loaded = load_model(saved)
     for name, tensor in macro_model.state_dict().items():
         assert torch.equal(loaded.state_dict()[name].cpu(), tensor.cpu())
@@ -242,7 +245,7 @@ def test_other_types_of_numbers_are_refused(saved, name, number):
     tensors, header = load_tensors(saved, FORMAT)
     (name, *_) = [key for key in tensors if key.startswith(name)]
     tensors[name] = tensors[name].to(number)
-    save_file(tensors, saved, metadata={"json": json.dumps(header)})
+    save_file(tensors, saved, metadata={"json": json.dumps({**header, "format": "tampl-model-2"})})
     refuses(saved, f"`{name}` as {number}".replace(".", r"\.") + "|is damaged")
 
 

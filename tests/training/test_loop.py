@@ -1,9 +1,10 @@
 """The loop of a training: what one that is left early keeps, and what one says at its end."""
 
 import pytest
+import torch
 
 from tampl.methods import Tampl
-from tampl.training import MemoryKeeper, run_training
+from tampl.training import DivergenceError, MemoryKeeper, run_training
 from tampl.training.latents import LatentScale
 from tampl.training.trainer import EpochRecord
 
@@ -15,7 +16,7 @@ class Watched(MemoryKeeper):
 
     def __init__(self):
         super().__init__()
-        self.kept = []
+        self.kept, self.history = [], None
 
     def keep_best(self, model):
         super().keep_best(model)
@@ -23,6 +24,7 @@ class Watched(MemoryKeeper):
 
     def keep_state(self, trainer, history):
         self.kept.append(f"state {trainer.epoch}")
+        self.history = history
 
 
 def run(bench, keeper, *, epochs=10, save_every=2, deadline=None, validate=lambda model: 1.0):
@@ -53,17 +55,27 @@ def test_a_checkpoint_before_the_first_validation_has_its_model(bench):
     assert keeper.kept[4:6] == ["best", "state 5"] and history.best_epoch == 5
 
 
-def test_an_interrupt_keeps_the_model_of_the_last_epoch(bench, monkeypatch):
-    keeper, trainer = Watched(), bench.trainer(Tampl(), bench.training(epochs=10, save_every=5))
-    run_epoch = trainer.run_epoch
+@pytest.mark.parametrize("error", [KeyboardInterrupt, DivergenceError])
+@pytest.mark.parametrize(("after", "validated"), [(2, 0), (7, 6)])
+def test_a_training_that_is_left_keeps_the_end_of_its_last_epoch(
+    bench, monkeypatch, error, after, validated
+):
+    """In the middle of an epoch, long after the last checkpoint."""
+    whole = bench.trainer(Tampl(), bench.training(epochs=10))
+    for _ in range(after):
+        whole.run_epoch()
+    settings = bench.training(epochs=10, save_every=50, validate_every=6)
+    keeper, trainer = Watched(), bench.trainer(Tampl(), settings)
+    run_stage = trainer.run_stage
 
-    def interrupted():
-        if trainer.epoch == 2:
-            raise KeyboardInterrupt
-        return run_epoch()
+    def leave(stage):
+        losses = run_stage(stage)
+        if trainer.epoch == after:
+            raise error
+        return losses
 
-    monkeypatch.setattr(trainer, "run_epoch", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    monkeypatch.setattr(trainer, "run_stage", leave)
+    with pytest.raises(error):
         run_training(
             trainer,
             keeper,
@@ -71,7 +83,11 @@ def test_an_interrupt_keeps_the_model_of_the_last_epoch(bench, monkeypatch):
             validate=lambda model: 1.0,
             progress=False,
         )
-    assert keeper.kept == ["best"]
+    assert keeper.kept[-1] == f"state {after}"
+    assert (keeper.kept[-2] == "best") == (not validated)
+    assert keeper.history.best_epoch == validated and len(keeper.history.epochs) == after
+    for name, value in whole.tensors().items():
+        assert torch.equal(trainer.tensors()[name], value), name
 
 
 def run_with_scales(bench, monkeypatch, scales):

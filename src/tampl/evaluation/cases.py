@@ -15,9 +15,6 @@ y_0 alone cannot tell them apart, whatever the model.
 """
 
 import re
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +26,7 @@ from scipy.spatial.distance import pdist
 
 from ..data.dataset import Normalization, average_present
 from ..errors import InputError
-from ..files import replacing
+from ..files import read_arrays, replacing
 from .metrics import standardized_future
 
 __all__ = ["Case", "Cases", "Curve", "choose_cases", "curve"]
@@ -142,11 +139,13 @@ class Cases:
     @classmethod
     def load(cls, path: str | Path) -> "Cases":
         """Reads what `save` wrote."""
-        arrays = _load_arrays(Path(path))
+        arrays = read_arrays(Path(path), "evaluate the run again")
+        if not np.array_equal(arrays.get("format", 0), _FORMAT):
+            raise InputError(f"{path} is not of format {_FORMAT}; evaluate the run again")
         try:
             labels = zip(arrays["index"].tolist(), arrays["label"].tolist(), strict=True)
             return cls(
-                times=arrays["times"],
+                times=arrays["times"].astype(np.float64),
                 symbols=tuple(arrays["symbols"].tolist()),
                 cases=tuple(_unpack(arrays, n, *known) for n, known in enumerate(labels)),
                 twins=tuple(arrays["twins"].tolist()),
@@ -155,6 +154,9 @@ class Cases:
             )
         except KeyError as error:
             raise InputError(f"{path} lacks {error}; evaluate the run again") from error
+        # Arrays of other shapes and types than those that are saved.
+        except (TypeError, ValueError, IndexError) as error:
+            raise InputError(f"{path} is damaged ({error}); evaluate the run again") from error
 
 
 def curve(macrostates: NDArray[Any], *, holes: bool = False) -> Curve:
@@ -241,7 +243,11 @@ def _pack(case: Case) -> Arrays:
 
 def _unpack(arrays: Mapping[str, NDArray[Any]], place: int, index: int, label: str) -> Case:
     def kept(key: str) -> Curve:
-        return Curve(arrays[f"{place}/{key}/mean"], arrays.get(f"{place}/{key}/std"))
+        std = arrays.get(f"{place}/{key}/std")
+        return Curve(
+            arrays[f"{place}/{key}/mean"].astype(np.float64),
+            None if std is None else std.astype(np.float64),
+        )
 
     names = arrays[f"{place}/names"].tolist()
     return Case(
@@ -251,21 +257,3 @@ def _unpack(arrays: Mapping[str, NDArray[Any]], place: int, index: int, label: s
         reference=kept("reference"),
         predictions={name: kept(f"predictions/{n}") for n, name in enumerate(names)},
     )
-
-
-def _load_arrays(path: Path) -> Arrays:
-    try:
-        # Opened here, because NumPy leaves a file open whose archive it cannot read.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files}
-    except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist; evaluate the run first") from error
-    # What NumPy and the archive below it raise on damaged bytes.
-    except (
-        *(ValueError, OSError, AttributeError, EOFError, KeyError, NotImplementedError),
-        *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError, MemoryError),
-    ) as error:
-        raise InputError(f"{path} is not a file of cases ({error}); evaluate again") from error
-    if arrays.get("format") != _FORMAT:
-        raise InputError(f"{path} is not of format {_FORMAT}; evaluate the run again")
-    return arrays

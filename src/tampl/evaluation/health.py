@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-__all__ = ["LatentCollapse", "Log", "best_validation", "find_collapse", "latent_std"]
+__all__ = [
+    "LatentCollapse",
+    "Log",
+    "best_validation",
+    "find_collapse",
+    "latent_std",
+    "never_validated",
+]
 
 Log = Sequence[Mapping[str, Any]]
 
@@ -34,6 +41,16 @@ def best_validation(log: Log) -> float | None:
     """The lowest validation error; None where there was none."""
     best = _find_best(log)
     return None if best is None else best["validation"]
+
+
+def never_validated(log: Log) -> bool:
+    """Whether no validation gave a finite error, so that the model of the training is of no use.
+
+    Example:
+        >>> never_validated([{"epoch": 1, "validation": None}, {"epoch": 2, "validation": None}])
+        True
+    """
+    return bool(log) and all(record.get("validation", 0) is None for record in log)
 
 
 def latent_std(log: Log) -> float | None:

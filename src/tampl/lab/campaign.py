@@ -19,6 +19,7 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
@@ -124,7 +125,7 @@ class RunPlan:
             "state": self.run.read_stage(self.total_epochs),
             "epochs": len(log),
             "total_epochs": self.total_epochs,
-            "seconds": sum(sum(epoch["seconds"].values()) for epoch in log),
+            "seconds": self.run.read_seconds(),
         }
 
     def refuse_unbuildable(self) -> None:
@@ -234,6 +235,11 @@ class Campaign:
             try:
                 for done in as_completed([pool.submit(self.finish, plan) for plan in self.plans]):
                     yield done.result()
+            except BrokenProcessPool as error:
+                raise InputError(
+                    "a process that trained was ended from outside, perhaps because the memory "
+                    "was full: the same command resumes; ask for fewer runs side by side"
+                ) from error
             except KeyboardInterrupt:
                 # A signal to this process alone does not reach the workers, which save and end.
                 pool.shutdown(wait=False, cancel_futures=True)

@@ -19,6 +19,7 @@ from ..description import match_interval, refuse_other_system
 from ..errors import InputError
 from ..evaluation import evaluate
 from ..evaluation.comparison import Comparison, compare_trials, summarize, summarize_known
+from ..evaluation.health import never_validated
 from ..evaluation.markov import chapman_kolmogorov
 from ..evaluation.metrics import Score
 from ..evaluation.trust import Trust
@@ -26,7 +27,7 @@ from ..files import write_json
 from ..forecast import Forecast
 from ..models import Ensemble, MacroModel, load_model, resolve_device
 from ..progress import say
-from ..training import History
+from ..training import DivergenceError, History
 from .provenance import provenance
 from .recipes import Recipe, find_system
 from .report.grids import in_reading_order
@@ -127,6 +128,9 @@ def train(
         except KeyboardInterrupt:
             say(run.describe_saved(total))
             raise
+        except DivergenceError as error:
+            kept = run.list_saved(total) or "nothing, the first epoch did not end"
+            raise DivergenceError(f"{error}; kept: {kept}") from error
     if not run.log.finished:
         say(f"the time is over; {run.describe_saved(total)}")
     return run.log
@@ -187,11 +191,21 @@ def forecast_file(
     return result
 
 
+def _warn_of_runaway(run: Run) -> None:
+    if never_validated(run.read_history()):
+        say(
+            f"no validation of the training in {run.path} gave a finite error: do not rely on its "
+            "model"
+        )
+
+
 def _load(run: AnyPath, device: str) -> MacroModel:
     """The best model of a run, or the model in a file."""
     if Path(run).is_file():
         return load_model(run, device=device)
-    return Run.open(run).load_model(device)
+    opened = Run.open(run)
+    _warn_of_runaway(opened)
+    return opened.load_model(device)
 
 
 def _observe(model: MacroModel | Ensemble, states: NDArray[Any]) -> NDArray[np.float64] | None:
@@ -227,6 +241,7 @@ def evaluate_run(run: AnyPath, data: AnyPath, *, device: str = "auto") -> dict[s
     """Scores a run on the test split of a store and keeps the record beside the model."""
     opened, store, device = Run.open(run), Store.open(data), resolve_device(device)
     model = opened.load_model(device)
+    _warn_of_runaway(opened)
     match_interval(model.description, store.description, whose="the model")
     system, test = find_system(store.description), _read_test(store)
     closures = {} if system is None else system.closures()

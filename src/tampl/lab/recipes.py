@@ -270,10 +270,11 @@ def parse_setting(text: str) -> tuple[str, list[Any]]:
     key, _, values = text.partition("=")
     try:
         tables = tomllib.loads(f"values = [{values}]")
-    except tomllib.TOMLDecodeError as error:
+    # A number of thousands of digits is a ValueError, lists nested without end a RecursionError.
+    except (ValueError, RecursionError) as error:
         raise InputError(
-            f"`set` is {text!r}; write KEY=VALUE,VALUE,... with values as in a recipe, texts in "
-            f"quotation marks ({error})"
+            f"`set` is {text[:100]!r}; write KEY=VALUE,VALUE,... with values as in a recipe, "
+            f"texts in quotation marks ({error})"
         ) from error
     return key.strip(), tables["values"]
 

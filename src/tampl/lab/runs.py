@@ -9,7 +9,8 @@
     best.safetensors     the model with the lowest validation error; before the first validation
                          that of the last checkpoint
     last.safetensors     the model after the last epoch
-    evaluation.json      the record of the evaluated run, and the SHA-256 of the model it scores
+    evaluation.json      the record of the evaluated run with its checksum, and the SHA-256 of the
+                         model it scores
     cases.npz            the test cases that figures show
 
 A record is everything about an evaluated run but its weights. `tampl record` copies it to a folder
@@ -18,6 +19,7 @@ can be made again. Every file appears by rename, complete or not at all.
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,6 +51,9 @@ from ..training import History, Trainer
 __all__ = ["Run", "RunRecord", "load_records", "read_records"]
 
 FORMAT, STATE_FORMAT = "tampl-run-1", "tampl-state-1"
+
+SEALED_FORMAT = "tampl-run-2"
+"""An evaluation in the folder of its run, which has a checksum; older ones have none."""
 
 _DAMAGES = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 """What plain data of other types than a record's raise where they are read."""
@@ -196,7 +201,8 @@ def _read_saved(path: Path) -> Any:  # noqa: ANN401
 
 def _read_score(values: Mapping[str, float | None]) -> Score:
     # A saved record has null for a score that is not finite.
-    return Score(nan if values["rmse"] is None else values["rmse"], values["mmd"])
+    rmse, mmd = values["rmse"], values["mmd"]
+    return Score(nan if rmse is None else float(rmse), None if mmd is None else float(mmd))
 
 
 class Run:
@@ -305,6 +311,18 @@ class Run:
         Arguments:
             total_epochs: Epochs of the whole training.
         """
+        kept = self.list_saved(total_epochs)
+        resumes = "the same command resumes" if self.state_file.exists() else "no checkpoint yet"
+        if not kept:
+            return f"nothing is saved in {self.path} yet: the first epoch did not end"
+        return f"saved in {self.path}: {kept}; {resumes}"
+
+    def list_saved(self, total_epochs: int) -> str:
+        """The state and the model that the folder holds, in words; empty if it has neither.
+
+        Arguments:
+            total_epochs: Epochs of the whole training.
+        """
         kept = []
         if self.state_file.exists():
             epochs = len(self.read_history())
@@ -313,10 +331,7 @@ class Run:
             best = self.log.best_epoch
             which = f"the best model so far, of epoch {best}" if best else "a first model"
             kept.append(f"{which} ({self.best_file.name})")
-        resumes = "the same command resumes" if self.state_file.exists() else "no checkpoint yet"
-        if not kept:
-            return f"nothing is saved in {self.path} yet: the first epoch did not end"
-        return f"saved in {self.path}: {' and '.join(kept)}; {resumes}"
+        return " and ".join(kept)
 
     def _refuse_other(self, identity: dict[str, Any]) -> None:
         if not self.identity_file.exists():
@@ -403,6 +418,17 @@ class Run:
             )
         return log
 
+    def read_seconds(self) -> float:
+        """The duration of the training until its last checkpoint."""
+        try:
+            return float(sum(sum(epoch["seconds"].values()) for epoch in self.read_history()))
+        except _DAMAGES as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                f"{self.history_file} is damaged ({error}); run `tampl train` again"
+            ) from error
+
     def read_provenance(self) -> dict[str, Any]:
         """Hardware, versions, commit and command that started the training."""
         return read_json(self.provenance_file, "train again in a new folder")
@@ -422,7 +448,10 @@ class Run:
         """Saves the record of the evaluation of the best model."""
         record.cases.save(self.cases_file)
         # Not strict JSON: a comparison needs to know whether an error is infinite or NaN.
-        write_json(self.evaluation_file, {**record.as_dict(), "model": _digest(self.best_file)})
+        plain = {
+            **record.as_dict(), "format": SEALED_FORMAT, "model": _digest(self.best_file)
+        }  # fmt: skip
+        write_json(self.evaluation_file, {**plain, "checksum": _compute_checksum(plain)})
 
     def read_record(self) -> RunRecord:
         """The record of the evaluation; refuses one of another model than the present best."""
@@ -466,8 +495,16 @@ class Run:
         if not self.evaluation_file.is_file():
             raise InputError(f"{self.path} is not evaluated; {remedy} first")
         plain = read_json(self.evaluation_file, f"{remedy} again")
-        if not isinstance(plain, dict) or plain.get("format") != FORMAT:
-            raise InputError(f"{self.evaluation_file} is not of format {FORMAT}; {remedy} again")
+        if not isinstance(plain, dict) or plain.get("format") not in (FORMAT, SEALED_FORMAT):
+            raise InputError(
+                f"{self.evaluation_file} is not of format {SEALED_FORMAT}; {remedy} again"
+            )
+        checksum = plain.pop("checksum", None)
+        sealed = checksum is not None or plain["format"] == SEALED_FORMAT
+        if sealed and checksum != _compute_checksum(plain):
+            raise InputError(
+                f"{self.evaluation_file} is damaged: it differs from its checksum; {remedy} again"
+            )
         if not self.best_file.is_file() or plain.get("model") != _digest(self.best_file):
             raise InputError(
                 f"the best model in {self.path} is not the one that was evaluated; {remedy} again"
@@ -495,6 +532,12 @@ def _read_epochs(identity: Mapping[str, Any]) -> int | None:
     training = recipe.get("training") if isinstance(recipe, Mapping) else None
     epochs = training.get("epochs") if isinstance(training, Mapping) else None
     return epochs if isinstance(epochs, int) else None
+
+
+def _compute_checksum(plain: Mapping[str, Any]) -> str:
+    # Through JSON and back, as the reader will see it.
+    text = json.dumps(json.loads(json.dumps(plain)), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _digest(path: Path) -> str:

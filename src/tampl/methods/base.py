@@ -11,13 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from pydantic import PositiveInt
 from torch import nn
 
 from ..data.dataset import Dataset, Statistics
 from ..description import Description, refuse_other_system
 from ..errors import InputError
-from ..frozen import Frozen
+from ..frozen import Frozen, Width
 from ..models import Ensemble, MacroModel, ModelSpec, Modules, Origin, resolve_device
 from ..models.card import list_versions
 from ..models.encoders import ModuleEncoderSpec
@@ -50,7 +49,7 @@ class Method(Frozen, ABC):
 
     title: ClassVar[str] = ""
     color: ClassVar[str | None] = None
-    latent_dim: PositiveInt | None = None
+    latent_dim: Width | None = None
 
     @abstractmethod
     def modules(self, spec: ModelSpec, description: Description) -> Modules:

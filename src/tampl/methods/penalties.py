@@ -21,11 +21,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
-from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor, nn
 
 from ..description import Description
-from ..frozen import Frozen
+from ..frozen import Count, Frozen
 from ..models import ModelSpec, Modules
 from ..plugins import open_choice, register_entry
 from ..training.stages import Batch, Latents
@@ -85,7 +85,7 @@ class Sig(Penalty):
 
     name: Literal["sig"] = "sig"
     weight: PositiveFloat = 0.05
-    slices: PositiveInt = 256
+    slices: Count = 256
 
     def modules(self, spec: ModelSpec, description: Description) -> Mapping[str, nn.Module]:
         return {}

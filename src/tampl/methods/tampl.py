@@ -23,13 +23,14 @@ from copy import deepcopy
 from functools import partial
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat
 from torch import Tensor, nn
 
 from ..description import Description
 from ..errors import InputError
-from ..frozen import Frozen
+from ..frozen import BatchSize, Count, Frozen, Steps
 from ..models import CalibratedFlowTransition, ModelSpec, Modules, Transition
+from ..models.parts import Widths
 from ..models.transitions import FlowTransitionSpec, JointFlowSpec
 from ..training.settings import OptimiserSpec, TrainingSpec
 from ..training.stages import Batch, Latents, Losses, Stage, Turn, current_loss
@@ -100,12 +101,12 @@ class Refit(Frozen):
             the end: four are within 0.0004 of sixteen in mean square, a tenth of the map's error.
     """
 
-    steps: PositiveInt = 200
-    batch_size: PositiveInt = 512
-    hidden: tuple[PositiveInt, ...] = (256, 256, 256)
+    steps: Count = 200
+    batch_size: BatchSize = 512
+    hidden: Widths = (256, 256, 256)
     learning_rate: PositiveFloat = 2e-3
     average: float = Field(0.998, ge=0, lt=1)
-    solver_steps: PositiveInt = 4
+    solver_steps: Steps = 4
 
 
 class MapFit(Frozen):
@@ -120,9 +121,9 @@ class MapFit(Frozen):
         average: Decay of the exponential average of the weights.
     """
 
-    steps: NonNegativeInt = 200
-    batch_size: PositiveInt = 256
-    hidden: tuple[PositiveInt, ...] = (192, 192, 192)
+    steps: int = Field(200, ge=0, le=10**6)
+    batch_size: BatchSize = 256
+    hidden: Widths = (192, 192, 192)
     learning_rate: PositiveFloat = 2e-3
     average: float = Field(0.995, ge=0, lt=1)
 

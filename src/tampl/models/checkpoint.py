@@ -2,8 +2,8 @@
 
 Never pickle: a checkpoint can be read without running code from it. A file appears by rename only
 when it is complete. Its header carries a checksum, the SHA-256 of the rest of the header and of
-names, types, shapes and bytes of the tensors; a file that differs from it is refused. Files from
-before there were checksums are read without.
+names, types, shapes and bytes of the tensors; a file that differs from it is refused. Models of
+formats from before there were checksums are read without.
 """
 
 import hashlib
@@ -33,6 +33,9 @@ __all__ = [
     "refuse_unlike",
     "save_tensors",
 ]
+
+# A file of a later format that lacks its checksum is damaged too.
+_UNCHECKED = ("tampl-model-1", "tampl-model-2")
 
 # Counters are single integers; whatever a network computes with is one of the others.
 _REAL = (torch.float32, torch.float64)
@@ -83,6 +86,8 @@ def load_tensors(path: Path, format_name: str) -> tuple[dict[str, Tensor], dict[
         raise InputError(f"{path} is damaged (its header is no table); {remedy}")
     _refuse_other_format(path, header.get("format"), format_name)
     checksum = header.pop("checksum", None)
+    if checksum is None and header["format"] not in _UNCHECKED:
+        raise InputError(f"{path} is damaged (it lacks its checksum); {remedy}")
     if checksum is not None and checksum != _compute_checksum(tensors, header):
         raise InputError(f"{path} is damaged (it differs from its checksum); {remedy}")
     for name, tensor in tensors.items():

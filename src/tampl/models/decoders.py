@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 import torch
-from pydantic import Field, NonNegativeFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from ..frozen import Frozen
+from ..frozen import Count, Depth, Frozen
 from ..microstates import Chain, Image, Lattice, Microstate, Particles, Vector
 from ..nn import MLP, ImageDecoder, LatticeDecoder, ParticleLaw
 from ..plugins import open_choice, register_entry
@@ -234,11 +234,11 @@ class SplineDecoderSpec(DecoderSpec):
     """
 
     name: Literal["spline"]
-    transforms: PositiveInt = 4
-    bins: int = Field(16, ge=2)
+    transforms: Depth = 4
+    bins: int = Field(16, ge=2, le=2**12)
     hidden: Widths = (128, 128)
     type_hidden: Widths = (128, 128)
-    particles: PositiveInt = 128
+    particles: Count = 128
     noise: NonNegativeFloat = 0.01
 
     def build(self, microstate: Microstate, latent_dim: int) -> Decoder:

@@ -4,11 +4,11 @@ from abc import ABC, abstractmethod
 from copy import deepcopy
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from pydantic import Field, PositiveInt, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 from torch import nn
 
 from ..errors import InputError
-from ..frozen import Frozen
+from ..frozen import Depth, Frozen, Width
 from ..microstates import Chain, Image, Lattice, Microstate, Particles, Vector
 from ..nn import MLP, DeepSet, LatticeEncoder, ResNet
 from ..plugins import open_choice, register_entry
@@ -119,8 +119,8 @@ class ResNetEncoderSpec(EncoderSpec):
 
     name: Literal["resnet"]
     weights: str = Field(min_length=1)
-    widths: tuple[PositiveInt, PositiveInt, PositiveInt, PositiveInt] = (64, 128, 256, 512)
-    blocks: tuple[PositiveInt, PositiveInt, PositiveInt, PositiveInt] = (3, 4, 6, 3)
+    widths: tuple[Width, Width, Width, Width] = (64, 128, 256, 512)
+    blocks: tuple[Depth, Depth, Depth, Depth] = (3, 4, 6, 3)
     precision: Precision = "float32"
 
     @model_validator(mode="after")

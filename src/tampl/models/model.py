@@ -18,14 +18,13 @@ from typing import Any, Literal, overload
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from ..data.dataset import Dataset, Normalization, Statistics
 from ..description import Description
 from ..errors import ForecastWarning, InputError
 from ..forecast import Forecast, Moments
-from ..frozen import Frozen
+from ..frozen import Frozen, Width
 from ..progress import bar
 from ..version import __version__
 from .card import Card, Origin
@@ -73,7 +72,7 @@ class ModelSpec(Frozen):
         decoder: For methods that reconstruct microstates in training; no model keeps it.
     """
 
-    latent_dim: PositiveInt
+    latent_dim: Width
     encoder: AnyEncoder
     transition: AnyTransition
     readout: AnyReadout = MLPReadoutSpec(name="mlp")
@@ -343,8 +342,11 @@ class MacroModel(nn.Module):
         """
         horizon = self.description.frames - 1 if horizon is None else horizon
         for name, count in (("horizon", horizon), ("members", members)):
-            if not isinstance(count, int | np.integer) or count < 1:
-                raise InputError(f"`{name}` is {count!r}; it must be an integer of at least 1")
+            if not isinstance(count, int | np.integer) or not 1 <= count <= _MOST:
+                raise InputError(
+                    f"`{name}` is {count!r}; it must be an integer of at least 1, and of at most "
+                    f"{_MOST:,}"
+                )
         if keep not in _COLLECTORS:
             raise InputError(f"`keep` is {keep!r}; it must be one of {list(_COLLECTORS)}")
         states = self._stack(np.asarray(x0))
@@ -489,6 +491,9 @@ class MacroModel(nn.Module):
         summaries = torch.from_numpy(self.description.microstate.summarise(states))
         return self.likeness.know(summaries.to(self.y_mean.device)).cpu().numpy()
 
+
+_MOST = 10**9
+"""Steps or members of a forecast."""
 
 _COLLECTORS: dict[str, Callable[..., Forecast | Moments]] = {
     "samples": collect_samples,

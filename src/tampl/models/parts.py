@@ -1,16 +1,19 @@
 """What the parts of a model share: widths, precision, device, and one way to be refused."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
-from pydantic import PositiveInt
+from pydantic import Field
 
 from ..errors import InputError
+from ..frozen import Width
 from ..microstates import Microstate
 
 __all__ = ["DTYPES", "Precision", "Source", "Widths", "mismatch", "resolve_device"]
 
-Widths = tuple[PositiveInt, ...]
+
+Widths = Annotated[tuple[Width, ...], Field(max_length=100)]
+"""Features of layers, one after another."""
 
 
 Source = Literal["x", "y"]
@@ -46,7 +49,8 @@ def resolve_device(device: str) -> str:
         torch.empty(0, device=device).cpu()
     # A device that this build of torch lacks is an ImportError.
     except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
+        reason = str(error).splitlines()[0]
         raise InputError(
-            f"`device` is {device!r}, which is not available here: {error}"
+            f"`device` is {device!r}, which is not available here: {reason}"
         ) from error
     return device

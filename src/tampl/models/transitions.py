@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import Field
 from torch import Tensor, nn
 
 from ..flow import SOLVERS, Step, flow_matching_loss, solve
-from ..frozen import Frozen
+from ..frozen import Frozen, Steps, Width
 from ..nn import MLP, Residual, VelocityMLP
 from ..plugins import open_choice, register_entry
 from .parts import DTYPES, Precision, Widths
@@ -295,11 +295,11 @@ class FlowTransitionSpec(TransitionSpec):
 
     name: Literal["flow"]
     hidden: Widths = (512, 512, 512, 512)
-    frequencies: PositiveInt = 8
+    frequencies: Width = 8
     solver: Literal["euler", "midpoint", "rk4"] = "midpoint"
-    steps: PositiveInt = 5
+    steps: Steps = 5
     grading: float = Field(1.0, ge=1, allow_inf_nan=False)
-    draws: PositiveInt = 1
+    draws: Steps = 1
     precision: Precision = "float32"
 
     def build(self, latent_dim: int) -> FlowTransition:

@@ -4,18 +4,23 @@ The loop opens no file. What is kept on the way goes through a `Keeper`: in memo
 in a folder for the laboratory, which can then take up a training that was interrupted. Validations
 begin in the second half of the training. Until then the model of the last checkpoint stands for
 the best one, so that a training that is left early has a model too.
+
+A training that is interrupted, or whose loss is no longer finite, keeps the state at the end of
+the epoch before, which is in memory until the next one ends.
 """
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
+
+from torch import Tensor
 
 from ..models import MacroModel, Modules
 from ..progress import bar, say
 from .latents import LatentScale, has_collapsed
-from .trainer import EpochRecord, Trainer
+from .trainer import DivergenceError, EpochRecord, Trainer
 
 __all__ = ["History", "Keeper", "MemoryKeeper", "run_training"]
 
@@ -120,7 +125,7 @@ def run_training(
     """
     history, total = keeper.resume(trainer), len(trainer.schedule)
     history.finished = trainer.epoch == total
-    resumed = trainer.epoch
+    resumed, last = trainer.epoch, None
     try:
         with bar("training", total, visible=progress) as advance:
             for _ in range(trainer.epoch):
@@ -139,21 +144,47 @@ def run_training(
                         keeper.keep_last(model)
                 if history.add(record, error):
                     say(_describe_collapse(record))
+                last = _remember(trainer, history)
                 # Kept with every validation: a best model is never newer than the state beside it.
                 if due or over or trainer.epoch % trainer.training.save_every == 0:
                     _keep_unvalidated(trainer, keeper, history, make_model)
                     keeper.keep_state(trainer, history)
                 advance(_describe_epoch(record, history))
-    except KeyboardInterrupt:
-        # Within an epoch there is no state to resume from, but there is a model.
-        _keep_unvalidated(trainer, keeper, history, make_model)
+    except (KeyboardInterrupt, DivergenceError):
+        if last is not None:
+            last.restore(trainer, history)
+            _keep_unvalidated(trainer, keeper, history, make_model)
+            keeper.keep_state(trainer, history)
         raise
     if trainer.epoch > resumed and history.finished and (ended := _find_recovery(history)):
         say(ended)
+    if trainer.epoch > resumed and history.finished and history.best is None:
+        say(
+            "no validation gave a finite error: the rollouts of this model run away, and its "
+            "forecasts are of no use; train in a new folder with lower learning rates"
+        )
     if history.finished and not keeper.is_complete():  # a finished training that lost its end
         keeper.keep_last(make_model(trainer.averaged()))
         keeper.keep_state(trainer, history)
     return history
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """The end of an epoch: a copy of all that a training is resumed from."""
+
+    epoch: int
+    tensors: Mapping[str, Tensor]
+    history: History
+
+    def restore(self, trainer: Trainer, history: History) -> None:
+        trainer.load(self.epoch, self.tensors)
+        vars(history).update(vars(self.history))
+
+
+def _remember(trainer: Trainer, history: History) -> _Moment:
+    tensors = {name: value.clone() for name, value in trainer.tensors().items()}
+    return _Moment(trainer.epoch, tensors, replace(history, epochs=[*history.epochs]))
 
 
 def _keep_unvalidated(

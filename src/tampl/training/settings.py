@@ -6,12 +6,11 @@ from pydantic import (
     Field,
     NonNegativeInt,
     PositiveFloat,
-    PositiveInt,
     SerializerFunctionWrapHandler,
     model_serializer,
 )
 
-from ..frozen import Frozen
+from ..frozen import BatchSize, Count, Frozen
 from ..microstates import Symmetry
 
 __all__ = ["OptimiserSpec", "TrainingSpec"]
@@ -57,17 +56,17 @@ class TrainingSpec(Frozen):
     """
 
     seed: NonNegativeInt = 42
-    epochs: PositiveInt
-    batch_size: PositiveInt = 512
-    lag: PositiveInt = 1
+    epochs: Count
+    batch_size: BatchSize = 512
+    lag: Count = 1
     window: int = Field(2, ge=2)
     fraction: float = Field(1.0, gt=0, le=1)
     symmetries: tuple[Symmetry, ...] = ()
     representation: OptimiserSpec = OptimiserSpec()
     transition: OptimiserSpec = OptimiserSpec()
-    validate_every: PositiveInt = 5
-    validation_members: PositiveInt = 8
-    save_every: PositiveInt = 5
+    validate_every: Count = 5
+    validation_members: Count = 8
+    save_every: Count = 5
 
     @model_serializer(mode="wrap")
     def _leave_out_no_lag(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:

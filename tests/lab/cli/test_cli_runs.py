@@ -105,6 +105,17 @@ def test_members_of_several_runs_are_pooled(run, data, tmp_path):
     assert call("forecast", run, tmp_path, *options).code == 2
 
 
+@pytest.mark.filterwarnings("always::tampl.errors.ForecastWarning")
+def test_a_state_unlike_the_training_set_is_warned_of_in_one_line(run, data, tmp_path):
+    strange = np.full_like(Store.open(data).references().x[:1], 2)  # all recovered
+    np.save(tmp_path / "strange.npy", strange)
+    options = ("--initial", tmp_path / "strange.npy", "--horizon", 2, "--out", tmp_path / "a.npz")
+    outcome = call("forecast", run, *options, "--json")
+    assert outcome.code == 0 and "outside of the training data" in outcome.json["warnings"][0]
+    (line, *_) = outcome.err.splitlines()
+    assert line == f"tampl: warning: {outcome.json['warnings'][0]}"
+
+
 def test_evaluate_says_how_far_to_trust(evaluated, data):
     outcome = call("evaluate", evaluated, "--data", data, "--json")
     trust = outcome.json["trust"]
@@ -405,8 +416,18 @@ def test_report_refuses_scores_of_another_model(evaluated, copy, tmp_path):
 def test_report_refuses_runs_of_different_data(evaluated, copy, tmp_path):
     other = copy(evaluated)
     record = json.loads((other / "evaluation.json").read_text())
-    (other / "evaluation.json").write_text(json.dumps({**record, "data": "another"}))
+    assert record.pop("checksum")
+    older = {**record, "data": "another", "format": "tampl-run-1"}  # those have no checksum
+    (other / "evaluation.json").write_text(json.dumps(older))
     call("report", evaluated, other, "--out", tmp_path / "page").refused("different data")
+
+
+@pytest.mark.parametrize("change", [{"data": "another"}, {"crps": 0.0}, {"checksum": None}])
+def test_report_refuses_a_changed_evaluation(evaluated, copy, tmp_path, change):
+    other = copy(evaluated)
+    record = json.loads((other / "evaluation.json").read_text())
+    (other / "evaluation.json").write_text(json.dumps({**record, **change}))
+    call("report", other, "--out", tmp_path / "page").refused("differs from its checksum")
 
 
 def test_runs_of_one_name_keep_a_row_each(evaluated, copy, tmp_path):

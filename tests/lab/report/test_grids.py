@@ -58,7 +58,13 @@ def test_names_from_outside_are_escaped():
     grid = Grid((Column(HOSTILE), Column("RMSE")), (Line((HOSTILE, HOSTILE)),))
     assert "<script>" not in grid.html()
     assert grid.markdown().splitlines()[-1].count("|") == 3 + 2
-    assert grid.markdown().count(r"\|a_b") == 2
+    assert grid.markdown().count(r"\|a_b") == 3
+    assert "<script>" not in grid.markdown()
+
+
+def test_text_in_markdown_stays_on_its_line_and_links_nowhere():
+    grid = Grid((Column("key"),), (Line(("a\n\n# b [c](http://d)",)),))
+    assert grid.markdown().splitlines()[2:] == [r"| a # b [c]\(http://d) |"]
 
 
 def test_every_special_sign_of_latex_is_escaped():
@@ -102,6 +108,14 @@ def test_csv_round_trip():
     text = csv_text(("key", "value"), [("a, b", 1 / 3), ("c", None)])
     rows = list(csv.DictReader(io.StringIO(text)))
     assert rows == [{"key": "a, b", "value": repr(1 / 3)}, {"key": "c", "value": "N/A"}]
+
+
+@pytest.mark.parametrize(
+    "text", ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"]
+)
+def test_no_text_of_csv_is_a_formula(text):
+    [_, row] = csv.reader(io.StringIO(csv_text(("key", "value"), [(text, -0.5)]), newline=""))
+    assert row == [f"'{text.strip()}", "-0.5"]
 
 
 def test_every_method_has_a_name_for_readers():

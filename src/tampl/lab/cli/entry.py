@@ -9,13 +9,16 @@ therefore asks the C library to keep freed memory.
 import ctypes
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
 
-from ...errors import InputError
+from ...errors import ForecastWarning, InputError
+from ...progress import say
 from ...version import __version__
 from . import linear, looks, verbs
 
@@ -59,6 +62,8 @@ UsageError: Any = typer.BadParameter.__base__
 # Some versions of typer turn Ctrl-C into this exit code, others raise.
 INTERRUPTED = 130
 
+_TOO_LARGE = "this needs more memory than there is; ask for less, or use a larger machine"
+
 app = typer.Typer(
     help="Forecast macroscopic observables of many-body systems from one microscopic state.",
     add_completion=False,
@@ -75,6 +80,8 @@ def main() -> None:
     keep_freed_memory()
     # What stops a batch job is to save first, as Ctrl-C does.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    shown = warnings.showwarning
+    warnings.showwarning = partial(_show_warning, shown)
     try:
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")  # a terminal may lack the ² of MMD²
@@ -89,12 +96,32 @@ def main() -> None:
     except OSError as error:
         _fail(f"{error}; see that the path is right and the disk has room")
     except MemoryError:
-        _fail("this needs more memory than there is; ask for less, or use a larger machine")
-    except (KeyboardInterrupt, typer.Abort):
+        _fail(_TOO_LARGE)
+    except RuntimeError as error:  # so torch says that there is not enough memory
+        if not any(words in str(error) for words in ("allocate memory", "out of memory")):
+            raise
+        _fail(_TOO_LARGE)
+    except (KeyboardInterrupt, typer.Abort) as error:
+        if isinstance(error.__cause__, EOFError):
+            _fail("a file ends too early; restore it, or make it again")
         message = "interrupted; the same command resumes from the last checkpoint"
         _fail(message, code=INTERRUPTED)
     finally:
+        warnings.showwarning = shown
         signal.signal(signal.SIGTERM, before)
+
+
+def _show_warning(
+    shown: Callable[..., None],
+    message: Warning | str,
+    *arguments: Any,  # noqa: ANN401
+    **options: Any,  # noqa: ANN401
+) -> None:
+    """One line for a warning of a forecast; others as Python shows them."""
+    if isinstance(message, ForecastWarning):
+        say(f"warning: {message}")
+    else:
+        shown(message, *arguments, **options)
 
 
 def _fail(message: str, code: int = 2) -> None:

@@ -16,6 +16,7 @@ __all__ = [
     "in_reading_order",
     "interval_text",
     "latex_text",
+    "markdown_text",
     "name_of",
     "score_text",
     "spread_text",
@@ -78,6 +79,9 @@ _LATEX_SPECIAL = str.maketrans(
 )
 
 
+# A sign that opens an element of HTML, and not one between two numbers.
+_TAG = re.compile(r"<(?=\S)")
+
 # The sign of a number, and not the hyphen of a name.
 _NEGATIVE = re.compile(r"(?<!\w)-(?=\d)")
 
@@ -119,8 +123,11 @@ class Grid:
     def markdown(self) -> str:
         """The table in GitHub's Markdown."""
         rules = ["---", *["---:"] * (len(self.columns) - 1)]
-        cells = [[cell.replace("|", r"\|") for cell in line.cells] for line in self.lines]
-        return "".join(f"| {' | '.join(line)} |\n" for line in (self._headings, rules, *cells))
+        heads, *cells = (
+            [markdown_text(text).replace("|", r"\|") for text in texts]
+            for texts in (self._headings, *(line.cells for line in self.lines))
+        )
+        return "".join(f"| {' | '.join(line)} |\n" for line in (heads, rules, *cells))
 
     def html(self) -> str:
         """The table as an HTML element; lines have the classes `strong` and `baseline`."""
@@ -176,12 +183,30 @@ def interval_text(low: float, high: float) -> str:
 
 
 def csv_text(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    """CSV with all digits; None is written as N/A."""
+    """CSV with all digits; None is written as N/A, and no text is taken for a formula."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(header)
-    writer.writerows([MISSING if value is None else value for value in line] for line in lines)
+    writer.writerows(map(_write_cell, line) for line in lines)
     return buffer.getvalue()
+
+
+def _write_cell(value: object) -> object:
+    if not isinstance(value, str):
+        return MISSING if value is None else value
+    line = " ".join(value.split())
+    # Spreadsheets run what begins so; an apostrophe before it makes it a text.
+    return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
+
+
+def markdown_text(text: str) -> str:
+    r"""Text as Markdown shows it: on one line, and nothing in it is taken for HTML or a link.
+
+    Example:
+        >>> print(markdown_text("<b>R & D</b>, [p](q), p < 0.05"))
+        &lt;b>R & D&lt;/b>, [p]\(q), p < 0.05
+    """
+    return _TAG.sub("&lt;", " ".join(text.split())).replace("](", r"]\(")
 
 
 def latex_text(text: str) -> str:

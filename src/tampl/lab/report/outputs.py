@@ -5,7 +5,7 @@ comparison    report.html, scores.json|md|tex|csv, figures/
 sweep         sweep.json|md, figures/sweep.png|pdf
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from math import isnan
 from pathlib import Path
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from ...description import Description
 from ...evaluation.cases import Case, Cases
 from ...evaluation.comparison import ANCHOR, Comparison, Summary, summarize, summarize_known
-from ...evaluation.health import find_collapse
+from ...evaluation.health import find_collapse, never_validated
 from ...evaluation.metrics import FLOOR
 from ...evaluation.trust import Trust
 from ...files import strict_json, write_texts
 from ...microstates import Microstate
 from ..runs import RunRecord
 from ..snapshots import Snapshots
-from .grids import name_of, score_text, spread_text
+from .grids import markdown_text, name_of, score_text, spread_text
 from .introduction import (
     caption_cases,
     caption_comparison,
@@ -120,7 +120,7 @@ def write_report(
         remarks=[
             *_describe_warnings(runs),
             *describe_collapses(list(runs.values())),
-            *_describe_runs(runs.values()),
+            *_describe_runs(list(runs.values())),
         ],
         summary=(
             f"From one initial microstate, {name_of(name)} forecasts the mean macrostate with an "
@@ -190,7 +190,8 @@ def write_comparison(
         *_describe_runs(runs),
         *_describe_waiting(comparison),
     ]
-    items, comments = ("".join(f"{mark} {line}\n" for line in remarks) for mark in "-%")
+    items = "".join(f"- {markdown_text(line)}\n" for line in remarks)
+    comments = "".join(f"% {' '.join(line.split())}\n" for line in remarks)
     table = "\n".join([*(grid.markdown() for grid in grids), items])
     out.mkdir(parents=True, exist_ok=True)
     write_texts(
@@ -249,7 +250,7 @@ def write_sweep(comparison: Comparison, out: Path, *, record: Mapping[str, Any])
     heading = f"{name_of(record['method'])}, {key}"
     remarks = [*_describe_failures(comparison, key), *_describe_waiting(comparison)]
     grid = sweep_grid(comparison, heading=heading, test=record["test"])
-    table = "\n".join([grid.markdown(), *(f"- {line}" for line in remarks), ""])
+    table = "\n".join([grid.markdown(), *(f"- {markdown_text(line)}" for line in remarks), ""])
     write_texts(out, {"sweep.json": strict_json(record, indent=1) + "\n", "sweep.md": table})
     figure = sensitivity(comparison, values, key=key)
     _save_figures({"sweep": figure}, out / "figures")
@@ -293,9 +294,15 @@ def _add_units(cases: Cases, description: Description | None) -> Cases:
     return replace(cases, units=units, time_unit=description.time_unit)
 
 
-def _describe_runs(runs: Iterable[RunRecord]) -> list[str]:
-    """One line for each run that was trained further than was first asked for."""
-    return [
+def _describe_runs(runs: Sequence[RunRecord]) -> list[str]:
+    """One line for each run whose model is of no use, or which was trained further."""
+    useless = [
+        f"{name_of(run.method)}, seed {run.seed}: no validation gave a finite error; do not rely "
+        "on this model"
+        for run in runs
+        if never_validated(run.history)
+    ]
+    return useless + [
         f"{name_of(run.method)}, seed {run.seed}: extended from {step['from']} to {step['to']} "
         "epochs, so that its learning rate rose again in between"
         for run in runs
