@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .advice import Advice, advise
     from .data.dataset import Dataset, References
     from .description import Observable, Total
     from .errors import ForecastWarning, InputError
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
     )
     from .microstates import Chain, Image, Lattice, Particles, Vector
     from .models import Ensemble, MacroModel, load
+    from .observables import observe
     from .training import OptimiserSpec, TrainingSpec
 
 __all__ = [
+    "Advice",
     "Chain",
     "Dataset",
     "Ensemble",
@@ -65,11 +68,14 @@ __all__ = [
     "Vamp",
     "Vector",
     "__version__",
+    "advise",
     "evaluate",
     "load",
+    "observe",
 ]
 
 _HOMES = {
+    "advice": ("Advice", "advise"),
     "data.dataset": ("Dataset", "References"),
     "description": ("Observable", "Total"),
     "errors": ("ForecastWarning", "InputError"),
@@ -81,6 +87,7 @@ _HOMES = {
     ),
     "microstates": ("Chain", "Image", "Lattice", "Particles", "Vector"),
     "models": ("Ensemble", "MacroModel", "load"),
+    "observables": ("observe",),
     "training": ("OptimiserSpec", "TrainingSpec"),
 }
 _PLACES = {name: (home, name) for home, names in _HOMES.items() for name in names}

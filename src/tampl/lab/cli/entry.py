@@ -20,7 +20,7 @@ import typer
 from ...errors import ForecastWarning, InputError
 from ...progress import say
 from ...version import __version__
-from . import linear, verbs
+from . import linear, looks, verbs
 
 __all__ = ["app", "keep_freed_memory", "main"]
 
@@ -43,7 +43,9 @@ VERBS: Mapping[str, Callable[..., None]] = {
     "simulate": verbs.simulate,
     "import": verbs.import_data,
     "check": verbs.check,
+    "advise": looks.advise,
     "train": verbs.train,
+    "card": looks.card,
     "forecast": verbs.forecast,
     "evaluate": verbs.evaluate,
     "report": verbs.report,
