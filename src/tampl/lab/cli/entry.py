@@ -40,6 +40,7 @@ VERBS: Mapping[str, Callable[..., None]] = {
     "simulate": verbs.simulate,
     "import": verbs.import_data,
     "check": verbs.check,
+    "recipe": verbs.recipe,
     "train": verbs.train,
     "forecast": verbs.forecast,
     "evaluate": verbs.evaluate,
