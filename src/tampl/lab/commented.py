@@ -62,11 +62,17 @@ def _write_section(path: str, record: BaseModel | None, table: Mapping[str, Any]
     plain = [key for key, part in inner.items() if not _is_section(part)]
     for key in plain:
         yield from _comment(comments.get(key, ""))
-        yield from tomli_w.dumps({key: table[key]}).rstrip().splitlines()
+        yield _write_value(key, table[key])
     for key, part in inner.items():
         if key not in plain:
             yield ""
             yield from _write_section(f"{path}.{key}", part, table[key])
+
+
+def _write_value(key: str, value: object) -> str:
+    """A setting in one line; TOML's writer gives each number of a list a line."""
+    lines = tomli_w.dumps({key: value}).split("\n")
+    return " ".join(line.strip() for line in lines).strip().replace("[ ", "[").replace(", ]", "]")
 
 
 def _is_section(value: object) -> bool:
