@@ -21,6 +21,7 @@ LAYERS = (
     LEAVES,
     ("microstates",),
     ("description", "forecast"),
+    ("observables",),
     ("system",),
     ("data", "systems"),
     ("models",),

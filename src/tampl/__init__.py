@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from .microstates import Chain, Image, Lattice, Particles, Vector
     from .models import Ensemble, MacroModel, load
+    from .observables import observe
     from .training import OptimiserSpec, TrainingSpec
 
 __all__ = [
@@ -67,6 +68,7 @@ __all__ = [
     "__version__",
     "evaluate",
     "load",
+    "observe",
 ]
 
 _HOMES = {
@@ -81,6 +83,7 @@ _HOMES = {
     ),
     "microstates": ("Chain", "Image", "Lattice", "Particles", "Vector"),
     "models": ("Ensemble", "MacroModel", "load"),
+    "observables": ("observe",),
     "training": ("OptimiserSpec", "TrainingSpec"),
 }
 _PLACES = {name: (home, name) for home, names in _HOMES.items() for name in names}
