@@ -1,6 +1,15 @@
 """How to train: seed, epochs, batches and optimisers, the same for all methods compared."""
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from typing import Any
+
+from pydantic import (
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from ..frozen import Frozen
 from ..microstates import Symmetry
@@ -34,6 +43,8 @@ class TrainingSpec(Frozen):
         seed: Governs initial weights, batch order and noise.
         epochs: Epochs of each of a method's turns.
         batch_size: Pairs in a batch.
+        lag: Frames of the data in one step of the model; longer than one, its forecasts have as
+            much fewer frames.
         window: Frames in a window; batches are made of windows, of one pair each by default.
         fraction: Share of the windows that an epoch sees.
         symmetries: Motions that the system's laws and observables allow; every trajectory is moved
@@ -48,6 +59,7 @@ class TrainingSpec(Frozen):
     seed: NonNegativeInt = 42
     epochs: PositiveInt
     batch_size: PositiveInt = 512
+    lag: PositiveInt = 1
     window: int = Field(2, ge=2)
     fraction: float = Field(1.0, gt=0, le=1)
     symmetries: tuple[Symmetry, ...] = ()
@@ -56,6 +68,11 @@ class TrainingSpec(Frozen):
     validate_every: PositiveInt = 5
     validation_members: PositiveInt = 8
     save_every: PositiveInt = 5
+
+    @model_serializer(mode="wrap")
+    def _leave_out_no_lag(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Runs from before there was a lag are those of the same recipe.
+        return {k: v for k, v in dump(self).items() if k != "lag" or self.lag > 1}
 
     @property
     def averaged(self) -> OptimiserSpec:

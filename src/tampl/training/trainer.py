@@ -134,7 +134,7 @@ class Trainer:
                 self._cached = None
         if turn.finish is not None:
             pairs = self.frames.pairs
-            y, y_next = self.frames.y(pairs), self.frames.y(pairs + 1)
+            y, y_next = self.frames.y(pairs), self.frames.y(pairs + self.frames.lag)
             turn.finish(self.modules, replace(self._latents(pairs), y=y, y_next=y_next))
 
     def first_batch(self, stage: Stage) -> Batch:
@@ -179,12 +179,14 @@ class Trainer:
             size = (len(self.frames), self.modules.spec.latent_dim)
             self._cache = self.frames.macrostates.new_zeros(size)
         # In place: a recorded step reads the cache where it is.
-        if self.training.fraction == 1:
-            self._cache.copy_(self._encode())
-        else:
-            selection = self._selection(part)
-            index = spans(selection.starts, selection.window).unique()
+        if self.training.fraction < 1:
+            index = self._selection(part).frames.unique()
             self._cache[index] = self._encode(index)
+        elif self.frames.present is not None:
+            index = self.frames.present.nonzero().squeeze(1)
+            self._cache[index] = self._encode(index)
+        else:
+            self._cache.copy_(self._encode())
         self._cached = part
 
     def _batches(self, stage: Stage) -> Iterator[tuple[Tensor, Mapping[str, Tensor]]]:
@@ -205,11 +207,14 @@ class Trainer:
 
     def _latents(self, index: Tensor) -> Latents:
         """Finite latent states of pairs, from the cache where it holds all of them."""
-        whole = self.training.fraction == 1 and self._cached is not None
+        whole, after = (
+            self.training.fraction == 1 and self._cached is not None,
+            index + self.frames.lag,
+        )
         if self._cache is not None and whole:
-            latents = Latents(self._cache[index], self._cache[index + 1])
+            latents = Latents(self._cache[index], self._cache[after])
         else:
-            latents = Latents(self._encode(index), self._encode(index + 1))
+            latents = Latents(self._encode(index), self._encode(after))
         if not latents.both.isfinite().all():
             raise DivergenceError(
                 f"training diverged in epoch {self.epoch}: the latent states are not finite; "
@@ -220,9 +225,10 @@ class Trainer:
     def _field(self, name: str, starts: Tensor) -> Tensor:
         window = self.training.window
         if name == "x_window":
-            return self.frames.x(spans(starts, window))
+            return self.frames.x(spans(starts, window, self.frames.lag))
         source = name.removesuffix("_next")
-        index = spans(starts if name == source else starts + 1, window - 1)
+        first = starts if name == source else starts + self.frames.lag
+        index = spans(first, window - 1, self.frames.lag)
         if source == "z":
             assert self._cache is not None
             return self._cache[index]
