@@ -151,8 +151,8 @@ def import_data(
         str | None, typer.Option(help="Edges of the box such as 32,32, or an array of them.")
     ] = None,
     closed: Annotated[
-        bool, typer.Option("--closed", help="The box has walls and is not periodic.")
-    ] = False,
+        str, typer.Option(help="Axes along which the box has walls, such as xy; else periodic.")
+    ] = "",
     topology: Annotated[
         Path | None, typer.Option(help="File that names the atoms, for XTC, DCD and others.")
     ] = None,

@@ -28,7 +28,8 @@ _LATTICE_STATES = 16
 _UNEVEN = 0.05
 """By how much of the interval frames may be off their places; times in 32 bits are rounded."""
 
-_SAME_INTERVAL = 1e-3
+_SAME_EDGE = 1e-6
+"""Relative differences of edges that are rounding and not a change."""
 
 
 @dataclass(frozen=True)
@@ -214,35 +215,24 @@ class ParticleForm(Form):
     Arguments:
         kind: The kind.
         numbers: The number of each type by its name.
-        closed: Whether the box has walls.
     """
 
     kind: Particles
 
-    def __init__(self, kind: Particles, numbers: Mapping[Any, int], *, closed: bool) -> None:
-        self.kind, self.closed = kind, closed
-        self.numbers = dict(numbers)
+    def __init__(self, kind: Particles, numbers: Mapping[Any, int]) -> None:
+        self.kind, self.numbers = kind, dict(numbers)
         self.notes = {"types": {str(label): number for label, number in numbers.items()}}
 
     def store(self, piece: Piece, name: str) -> NDArray[Any]:
         frames, count, dim = piece.x.shape
-        types = np.ones(count, np.int64) if piece.types is None else self._number(piece.types)
-        types = np.broadcast_to(types, (frames, count))
-        assert piece.box is not None
-        there, edges = (types > 0)[..., None], piece.box[:, None]
-        positions = np.where(there, piece.x.astype(np.float64), 0.0)
-        outside = ((positions < 0) | (positions > edges)).any(axis=(1, 2))
-        if self.closed and outside.any():
-            raise InputError(
-                f"{name} has a particle outside of its box in frame {int(outside.argmax())} of a "
-                "piece: give the right `--box`, or leave out `--closed` if it is periodic"
-            )
-        if not self.closed:
-            positions = np.mod(positions, edges)
-        filled = np.zeros((frames, self.kind.count, dim))
-        kinds = np.zeros((frames, self.kind.count), np.int64)
-        filled[:, :count], kinds[:, :count] = positions, types
-        return self.kind.encode(filled, kinds)
+        positions = np.zeros((frames, self.kind.count, dim))
+        types = np.zeros((frames, self.kind.count), np.int64)
+        positions[:, :count] = piece.x
+        types[:, :count] = 1 if piece.types is None else self._number(piece.types)
+        try:
+            return self.kind.encode(positions, types, piece.box if self.kind.changes else None)
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from error
 
     def _number(self, types: NDArray[Any]) -> NDArray[np.int64]:
         if types.dtype.kind in "iu":
@@ -265,19 +255,37 @@ def _choose_particles(survey: Survey) -> Form:
             "`--box` is missing, and the files do not say how large the box of the particles is: "
             "give its edges, such as `--box 32,32`"
         )
-    numbers = _number_types(survey)
-    edges = np.concatenate(survey.edges)
+    numbers, edges = _number_types(survey), np.concatenate(survey.edges)
     if edges.shape[1] != dim:
         raise InputError(
             f"`--box` has {edges.shape[1]} edges, and positions have {dim} coordinates"
         )
+    smallest, largest = edges.min(axis=0), edges.max(axis=0)
+    changes = bool((largest - smallest > _SAME_EDGE * largest).any())
     kind = Particles(
         count=max(shape[0] for shape in survey.shapes),
         dim=dim,
         types=max(numbers.values()),
-        box=float(edges.max()),
+        box=_write_edges(smallest),
+        periodic=_find_periodic(survey.reading.closed, dim),
+        box_max=_write_edges(largest) if changes else None,
     )
-    return ParticleForm(kind, numbers, closed=survey.reading.closed)
+    return ParticleForm(kind, numbers)
+
+
+def _write_edges(edges: NDArray[np.float64]) -> float | tuple[float, ...]:
+    """One number where all edges are the same."""
+    values = [float(f"{edge:.7g}") for edge in edges]  # files hold them in 32 bits
+    return values[0] if len(set(values)) == 1 else tuple(values)
+
+
+def _find_periodic(closed: str, dim: int) -> bool | tuple[bool, ...]:
+    if wrong := [axis for axis in closed if axis not in "xyz"[:dim]]:
+        raise InputError(
+            f"`--closed` is {closed!r}, and {wrong[0]!r} is no axis; axes are {'xyz'[:dim]}"
+        )
+    periodic = tuple(axis not in closed for axis in "xyz"[:dim])
+    return periodic[0] if len(set(periodic)) == 1 else periodic
 
 
 def _number_types(survey: Survey) -> dict[Any, int]:

@@ -8,8 +8,8 @@ every frame is centred and rotated onto the first frame of the first file, which
 cannot tell from the original (Kabsch's problem, solved by MDAnalysis). All atoms weigh the same.
 Molecules that are broken at the edge of a periodic box must be made whole before.
 
-All other selections are fluids, sets of particles with types in a box. Positions are taken into
-the box; with walls (`--closed`) they must be in it.
+All other selections are fluids, sets of particles with types in a box. Along periodic axes
+positions are taken into the box; between walls (`--closed`) they must be in it.
 
 References:
     Theobald, Rapid calculation of RMSDs using a quaternion-based characteristic polynomial, Acta

@@ -33,7 +33,7 @@ class Reading(Frozen):
         types: Where the types of particles are: an array, or `names`, `elements` or `types` of
             atoms.
         box: Edges of the box of particles, such as `32,32`, or where an array of them is.
-        closed: Whether the box has walls; otherwise it is periodic.
+        closed: The axes along which the box has walls, such as `xy`; it is periodic along others.
         topology: The file that names the atoms of a molecular trajectory.
         select: Which atoms to keep, in the words of MDAnalysis.
         molecule: Whether the atoms are one molecule: centred, aligned, kept in order.
@@ -44,7 +44,7 @@ class Reading(Frozen):
     times: str | None = None
     types: str | None = None
     box: str | None = None
-    closed: bool = False
+    closed: str = ""
     topology: Path | None = None
     select: str = Field("all", min_length=1)
     molecule: bool = False
