@@ -20,7 +20,7 @@ from .molecules import align
 from .order import natural_key
 from .tracks import Piece, Reading, Track
 
-__all__ = ["Form", "Schedule", "Survey", "choose_form"]
+__all__ = ["Form", "Timing", "Survey", "choose_form"]
 
 _LATTICE_STATES = 16
 """Bytes on a grid that are all smaller are states of sites, as `tampl.Dataset` takes them."""
@@ -33,7 +33,7 @@ _SAME_EDGE = 1e-6
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Timing:
     """When the frames of a track are: at whole multiples of the interval.
 
     Attributes:
@@ -63,7 +63,7 @@ class Survey:
         self.boxed: dict[bool, str] = {}
         self.edges: list[NDArray[np.float64]] = []
 
-    def add(self, track: Track) -> Schedule:
+    def add(self, track: Track) -> Timing:
         """Goes over the frames of a track; returns when they are."""
         times: list[NDArray[np.float64]] = []
         for frames, piece in track.pieces(range(track.frames)):
@@ -73,7 +73,7 @@ class Survey:
             self._add_particles(track, frames, piece)
             if piece.times is not None:
                 times.append(piece.times)
-        return _schedule(np.concatenate(times) if times else None, track)
+        return _read_timing(np.concatenate(times) if times else None, track)
 
     @property
     def dtype(self) -> str:
@@ -103,6 +103,10 @@ class Survey:
         self.shapes.setdefault(x.shape[1:], track.name)
         self.dtypes.setdefault(x.dtype.kind, track.name)
         finite = np.isfinite(x)
+        if piece.types is not None and piece.types.shape[-1:] != x.shape[1:2]:
+            raise InputError(
+                f"{track.name}: `types` has shape {piece.types.shape} for {x.shape[1]} particles"
+            )
         if piece.types is not None and piece.types.dtype.kind in "iu":
             # What stands where there is no particle does not matter.
             finite |= (np.broadcast_to(piece.types, x.shape[:2]) == 0)[..., None]
@@ -118,11 +122,6 @@ class Survey:
     def _add_particles(self, track: Track, frames: range, piece: Piece) -> None:
         if piece.types is not None:
             self.labels.update(np.unique(piece.types).tolist())
-            if piece.types.shape[-1:] != piece.x.shape[1:2]:
-                raise InputError(
-                    f"{track.name}: `types` has shape {piece.types.shape} for "
-                    f"{piece.x.shape[1]} particles"
-                )
         if piece.box is None:
             return
         if not (piece.box > 0).all():
@@ -134,9 +133,9 @@ class Survey:
         self.edges.append(np.stack([piece.box.min(axis=0), piece.box.max(axis=0)]))
 
 
-def _schedule(times: NDArray[np.float64] | None, track: Track) -> Schedule:
+def _read_timing(times: NDArray[np.float64] | None, track: Track) -> Timing:
     if times is None:
-        return Schedule(np.arange(track.frames), None)
+        return Timing(np.arange(track.frames), None)
     if not np.isfinite(times).all():
         raise InputError(f"{track.name} has {times[~np.isfinite(times)][0]} among its times")
     steps = np.diff(times)
@@ -147,7 +146,7 @@ def _schedule(times: NDArray[np.float64] | None, track: Track) -> Schedule:
             f"before it at {times[frame]:g}: sort the frames by time, each time once"
         )
     if not len(steps):
-        return Schedule(np.arange(len(times)), None)
+        return Timing(np.arange(len(times)), None)
     step = float(np.median(steps))
     multiples = steps / step
     whole = np.round(multiples)
@@ -160,7 +159,7 @@ def _schedule(times: NDArray[np.float64] | None, track: Track) -> Schedule:
         )
     places = np.concatenate([[0], whole.cumsum()]).astype(np.int64)
     interval = None if track.counts_steps else float((times[-1] - times[0]) / places[-1])
-    return Schedule(places, interval)
+    return Timing(places, interval)
 
 
 class Form(ABC):

@@ -31,7 +31,7 @@ from ...progress import bar, say
 from ...version import __version__
 from .arrays import fill_in
 from .formats import FORMATS, recognise_format
-from .forms import Form, Schedule, Survey, choose_form
+from .forms import Form, Timing, Survey, choose_form
 from .observations import ComputedObservation, Observation, ReadObservation, find_observation
 from .splits import SPLITS, Segment, SplitSpec, divide
 from .tracks import Piece, Reading, Track, split_address
@@ -104,13 +104,13 @@ def import_trajectories(spec: ImportSpec, out: str | Path, *, progress: bool = T
     observations = [find_observation(text) for text in spec.observables]
     tracks = _find_tracks(spec)
     digests = _digest_all(spec, tracks, observations, progress=progress)
-    survey, schedules = Survey(spec.reading), []
+    survey, timings = Survey(spec.reading), []
     with bar("reading", len(tracks), visible=progress) as advance:
         for track in tracks:
-            schedules.append(survey.add(track))
+            timings.append(survey.add(track))
             advance(track.file.name)
-    data = _Data(tracks, _thin(tracks, schedules, spec.every), choose_form(survey))
-    interval = _find_interval(spec, tracks, schedules)
+    data = _Data(tracks, _thin(tracks, timings, spec.every), choose_form(survey))
+    interval = _find_interval(spec, tracks, timings)
     groups = data.group()
     lengths = [kept.length for kept in data.kept]
     division = divide(tracks, lengths, groups, spec.splits)
@@ -186,26 +186,24 @@ def _find_tracks(spec: ImportSpec) -> list[Track]:
     return tracks
 
 
-def _thin(tracks: Sequence[Track], schedules: Sequence[Schedule], every: int) -> list[_Kept]:
+def _thin(tracks: Sequence[Track], timings: Sequence[Timing], every: int) -> list[_Kept]:
     kept = []
-    for track, schedule in zip(tracks, schedules, strict=True):
-        frames = np.flatnonzero(schedule.places % every == 0)
+    for track, timing in zip(tracks, timings, strict=True):
+        frames = np.flatnonzero(timing.places % every == 0)
         if len(frames) < 2:
             raise InputError(
                 f"{track.name} keeps {len(frames)} of {track.frames} frames with `--every` "
                 f"{every}; a trajectory needs two at least"
             )
-        kept.append(_Kept(frames, schedule.places[frames] // every))
+        kept.append(_Kept(frames, timing.places[frames] // every))
     return kept
 
 
-def _find_interval(
-    spec: ImportSpec, tracks: Sequence[Track], schedules: Sequence[Schedule]
-) -> float:
+def _find_interval(spec: ImportSpec, tracks: Sequence[Track], timings: Sequence[Timing]) -> float:
     known = [
-        (track, schedule.interval)
-        for track, schedule in zip(tracks, schedules, strict=True)
-        if schedule.interval is not None
+        (track, timing.interval)
+        for track, timing in zip(tracks, timings, strict=True)
+        if timing.interval is not None
     ]
     for track, interval in known[1:]:
         if abs(interval - known[0][1]) > 1e-3 * known[0][1]:
@@ -462,10 +460,21 @@ def _digest(path: Path) -> str:
 def _identify(spec: ImportSpec, digests: Mapping[str, Sequence[tuple[str, str]]]) -> str:
     """A hash of the contents of all files and of the options, but not of where the files are."""
     options = spec.model_dump(mode="json", exclude={"files": True, "reading": {"topology"}})
+    options["observables"] = [_leave_out_place(text) for text in spec.observables]
+    for key in ("times", "types", "box"):
+        options["reading"][key] = _leave_out_place(options["reading"][key] or "")
     arrays = [split_address(text)[1] for text in spec.files]
     contents = {name: [digest for _, digest in files] for name, files in digests.items()}
     tree = {"options": options, "arrays": arrays, "contents": contents}
     return hashlib.sha256(json.dumps(tree, sort_keys=True).encode()).hexdigest()
+
+
+def _leave_out_place(text: str) -> str:
+    """The name of an array without that of its file; what is no file stays as it is."""
+    path, inner = split_address(text)
+    if "{" in text or (text and path.exists()):
+        return f"file:{inner or ''}"
+    return text
 
 
 def _write_source(

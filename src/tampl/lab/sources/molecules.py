@@ -65,7 +65,7 @@ def read_molecules(text: str, reading: Reading) -> list[Track]:
         with _quiet(path):
             for ts in trajectory[frames.start : frames.stop : frames.step]:
                 x.append(atoms.positions.astype(np.float64))
-                boxes.append(ts.dimensions)
+                boxes.append(None if ts.dimensions is None else np.array(ts.dimensions))
                 times.append(ts.data.get("step") if counts else ts.time)
         positions, known = np.stack(x), all(time is not None for time in times)
         dim = len(reading.axes)

@@ -58,11 +58,14 @@ class SplitSpec(Frozen):
         text = ",".join(f"{part:g}" for part in fractions)
         if len(fractions) != len(SPLITS) or not min(fractions) > 0:
             raise InputError(
-                f"`--split` is {text}; give three positive fractions, of the training, validation "
-                "and test set, such as 0.8,0.1,0.1"
+                f"the fractions {text} are not three positive ones, of the training, validation "
+                "and test set: give `--split` such as 0.8,0.1,0.1"
             )
         if abs(fsum(fractions) - 1) > 1e-9:
-            raise InputError(f"`--split` is {text}, which adds up to {fsum(fractions):g}, not 1")
+            raise InputError(
+                f"the fractions {text} add up to {fsum(fractions):g}, not 1: give `--split` such "
+                "as 0.8,0.1,0.1"
+            )
         return fractions
 
 

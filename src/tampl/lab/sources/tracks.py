@@ -238,11 +238,13 @@ def _refuse_type(array: Any, name: str) -> None:  # noqa: ANN401
 def _is_single(array: Any, name: str, reading: Reading) -> bool:  # noqa: ANN401
     """Whether an array is one trajectory, by the number of its axes."""
     axes, shape = len(array.shape), tuple(array.shape)
-    if reading.kind is not None:
-        grid = reading.kind != "vector"
+    boxed = reading.types is not None or reading.box is not None
+    kind = reading.kind or ("particles" if boxed else None)
+    if kind is not None:
+        grid = kind != "vector"
         if axes - grid not in (2, 3):
             raise InputError(
-                f"{name} has shape {shape}; microstates of kind `{reading.kind}` need "
+                f"{name} has shape {shape}; microstates of kind `{kind}` need "
                 f"{3 + grid} axes (trajectory, frame, {'..., ...' if grid else 'component'}), or "
                 f"{2 + grid} for a single trajectory"
             )
