@@ -20,7 +20,7 @@ from .molecules import align
 from .order import natural_key
 from .tracks import Piece, Reading, Track
 
-__all__ = ["Form", "Timing", "Survey", "choose_form"]
+__all__ = ["Form", "Survey", "Timing", "choose_form"]
 
 _LATTICE_STATES = 16
 """Bytes on a grid that are all smaller are states of sites, as `tampl.Dataset` takes them."""

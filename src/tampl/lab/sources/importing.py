@@ -31,7 +31,7 @@ from ...progress import bar, say
 from ...version import __version__
 from .arrays import fill_in
 from .formats import FORMATS, recognise_format
-from .forms import Form, Timing, Survey, choose_form
+from .forms import Form, Survey, Timing, choose_form
 from .observations import ComputedObservation, Observation, ReadObservation, find_observation
 from .splits import SPLITS, Segment, SplitSpec, divide
 from .tracks import Piece, Reading, Track, split_address
