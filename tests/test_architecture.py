@@ -28,12 +28,13 @@ LAYERS = (
     ("training",),
     ("methods",),
     ("evaluation",),
+    ("advice",),
     ("lab",),
 )
 HEIGHTS = {name: height for height, names in enumerate(LAYERS) for name in names}
 # Simulators are a choice of the laboratory: nothing else of the package knows them.
 LAB_ONLY = ("systems", "theory")
-MIDDLE = ("data.dataset", "models", "training", "methods", "evaluation")
+MIDDLE = ("data.dataset", "models", "training", "methods", "evaluation", "advice")
 # Modules of the middle whose only matter is to write or read one file.
 FILES_OF_THE_MIDDLE = ("models.check", "models.checkpoint", "models.pretrained")
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .advice import Advice, advise
     from .data.dataset import Dataset, References
     from .description import Observable, Total
     from .errors import ForecastWarning, InputError
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from .training import OptimiserSpec, TrainingSpec
 
 __all__ = [
+    "Advice",
     "Chain",
     "Dataset",
     "Ensemble",
@@ -66,12 +68,14 @@ __all__ = [
     "Vamp",
     "Vector",
     "__version__",
+    "advise",
     "evaluate",
     "load",
     "observe",
 ]
 
 _HOMES = {
+    "advice": ("Advice", "advise"),
     "data.dataset": ("Dataset", "References"),
     "description": ("Observable", "Total"),
     "errors": ("ForecastWarning", "InputError"),

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from rich.console import Console
 from rich.progress import (
@@ -14,7 +15,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["bar", "say"]
+__all__ = ["bar", "quiet", "say"]
+
+_QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 
 Advance = Callable[[str], None]
 
@@ -52,4 +55,15 @@ def bar(description: str, total: int, *, visible: bool = True) -> Iterator[Advan
 
 def say(line: str) -> None:
     """Prints one line on standard error; a bar that is shown stays below it."""
-    print(f"tampl: {line}", file=sys.stderr)
+    if not _QUIET.get():
+        print(f"tampl: {line}", file=sys.stderr)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps what is said within from being printed: of one of many trainings, for example."""
+    token = _QUIET.set(True)
+    try:
+        yield
+    finally:
+        _QUIET.reset(token)

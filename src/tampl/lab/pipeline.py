@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..data import CheckReport, Store, check_store, generate
 from ..data.dataset import Dataset, References
-from ..description import match_interval, refuse_other_system
+from ..description import match_interval
 from ..errors import InputError
 from ..evaluation import evaluate
 from ..evaluation.comparison import Comparison, compare_trials, summarize, summarize_known
@@ -208,7 +208,7 @@ def _read_initial(
     if not path.is_dir():
         return model.description.microstate.check(_read_array(path), str(path)), None
     store = Store.open(path)
-    refuse_other_system(model.description, store.description, whose="the model")
+    match_interval(model.description, store.description, whose="the model")
     test = _read_test(store)
     references = test.references if isinstance(test, Dataset) else test
     return references.x, references.y[:, 0, 0]

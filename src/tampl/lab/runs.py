@@ -355,11 +355,24 @@ class Run:
 
     def keep_best(self, model: MacroModel) -> None:
         """Saves the model with the lowest validation error so far, or the first model."""
+        self._sign(model)
         model.save(self.best_file)
 
     def keep_last(self, model: MacroModel) -> None:
         """Saves the model of the last epoch."""
+        self._sign(model)
         model.save(self.last_file)
+
+    def _sign(self, model: MacroModel) -> None:
+        """Notes on a model's card which data and recipe it comes from."""
+        known = self.read_identity()
+        model.origin = model.origin.model_copy(
+            update={
+                "method": known.get("method", model.origin.method),
+                "recipe": known.get("recipe", {}),
+                "identity": known.get("data", ""),
+            }
+        )
 
     def keep_state(self, trainer: Trainer, history: History) -> None:
         """Saves the checkpoint at the end of an epoch."""

@@ -18,7 +18,8 @@ from ..data.dataset import Dataset, Statistics
 from ..description import Description, refuse_other_system
 from ..errors import InputError
 from ..frozen import Frozen
-from ..models import Ensemble, MacroModel, ModelSpec, Modules, resolve_device
+from ..models import Ensemble, MacroModel, ModelSpec, Modules, Origin, resolve_device
+from ..models.card import list_versions
 from ..models.encoders import ModuleEncoderSpec
 from ..models.rollout import Sizes
 from ..progress import say
@@ -180,16 +181,33 @@ class Method(Frozen, ABC):
             statistics=statistics,
         )
 
+        origin = Origin(
+            method=type(self).__name__,
+            settings=self.model_dump(mode="json"),
+            training=training.model_dump(mode="json"),
+            trajectories=len(train),
+            initial_states=train.count_initial_states(),
+            validation_trajectories=len(valid),
+            versions=list_versions(),
+        )
+
         def make_model(trained: Modules) -> MacroModel:
             model = MacroModel(description, statistics=statistics.thin(lag), modules=trained)
             model.enclose(train)
+            model.origin = origin
             return model
+
+        def validate(model: MacroModel) -> float:
+            error = rollout_rmse(model, valid, members=training.validation_members)
+            if np.isfinite(error):
+                model.origin = origin.model_copy(update={"validation": error})
+            return error
 
         history = run_training(
             trainer,
             keeper,
             make_model=make_model,
-            validate=lambda model: rollout_rmse(model, valid, members=training.validation_members),
+            validate=validate,
             deadline=deadline,
             progress=progress,
         )

@@ -28,9 +28,10 @@ from ..forecast import Forecast, Moments
 from ..seeding import stream
 from .model import MacroModel, load_model
 
-__all__ = ["Ensemble", "load"]
+__all__ = ["MEMBER_FILES", "Ensemble", "load"]
 
-_FILES = "model-*.safetensors"
+MEMBER_FILES = "model-*.safetensors"
+"""The models of an ensemble in its folder."""
 
 
 class Ensemble:
@@ -157,7 +158,7 @@ class Ensemble:
             raise InputError(f"`path` is {folder}, which exists; an ensemble needs a new folder")
         folder.mkdir(parents=True, exist_ok=True)
         for number, model in enumerate(self.models):
-            model.save(folder / _FILES.replace("*", f"{number:03d}"))
+            model.save(folder / MEMBER_FILES.replace("*", f"{number:03d}"))
 
 
 def load(
@@ -173,7 +174,7 @@ def load(
         encoder: As for `load_model`; not for ensembles.
         device: Where to put the models; "auto" takes a GPU where there is one.
     """
-    files = sorted(Path(path).glob(_FILES)) if Path(path).is_dir() else []
+    files = sorted(Path(path).glob(MEMBER_FILES)) if Path(path).is_dir() else []
     if not files:
         return load_model(path, encoder=encoder, device=device)
     if encoder is not None:

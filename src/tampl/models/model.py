@@ -28,6 +28,7 @@ from ..forecast import Forecast, Moments
 from ..frozen import Frozen
 from ..progress import bar
 from ..version import __version__
+from .card import Card, Origin
 from .checkpoint import load_tensors, save_tensors
 from .decoders import AnyDecoder
 from .encoders import AnyEncoder, ModuleEncoderSpec, ResNetEncoderSpec
@@ -46,7 +47,7 @@ from .rollout import (
 )
 from .transitions import AnyTransition, Transition
 
-__all__ = ["MacroModel", "ModelSpec", "Modules", "load_model"]
+__all__ = ["MacroModel", "ModelSpec", "Modules", "load_card", "load_model"]
 
 FORMAT = "tampl-model-4"
 
@@ -136,6 +137,7 @@ class MacroModel(nn.Module):
 
     Attributes:
         history: The log of the training, one plain record per epoch; empty for a loaded model.
+        origin: Where it comes from; `card` shows it with all else that is known.
     """
 
     y_mean: Tensor
@@ -154,6 +156,7 @@ class MacroModel(nn.Module):
         self.transition = modules.transition
         self.readout = modules.readout
         self.history: list[dict[str, Any]] = []
+        self.origin = Origin()
         self.envelope: Envelope | None = None
         self.likeness: Likeness | None = None
         x, y = statistics.x, statistics.y
@@ -170,12 +173,22 @@ class MacroModel(nn.Module):
             self.register_buffer(name, known if known is None else known.to(device))
 
     def __repr__(self) -> str:
-        parameters = sum(parameter.numel() for parameter in self.parameters())
         symbols = ", ".join(o.symbol for o in self.description.observables)
         return (
             f"MacroModel({self.spec.encoder.name} encoder, latent dimension "
             f"{self.spec.latent_dim}, {self.spec.transition.name} transition, "
-            f"{parameters:,} parameters; observables: {symbols})"
+            f"{self._count_weights():,} parameters; observables: {symbols})"
+        )
+
+    @property
+    def card(self) -> Card:
+        """What the model is, what it was trained on, how good it is and where it ends."""
+        return Card(
+            description=self.description,
+            spec=self.spec.model_dump(mode="json"),
+            origin=self.origin,
+            parameters=self._count_weights(),
+            landmarks=None if self.envelope is None else len(self.envelope.landmarks),
         )
 
     @property
@@ -409,10 +422,15 @@ class MacroModel(nn.Module):
             "code_version": __version__,
             "spec": self.spec.model_dump(mode="json"),
             "description": self.description.model_dump(mode="json"),
+            "parameters": self._count_weights(),
+            "origin": self.origin.model_dump(mode="json", exclude_defaults=True),
         }
         if not Path(path).parent.is_dir():
             raise InputError(f"`path` is {path}; its folder does not exist: make it first")
         save_tensors(Path(path), self.state_dict(), header)
+
+    def _count_weights(self) -> int:
+        return sum(parameter.numel() for parameter in self.parameters())
 
     def _stack(self, x0: NDArray[Any]) -> NDArray[Any]:
         """Microstates in stored form, (G, *shape)."""
@@ -508,6 +526,45 @@ def load_model(
     return model.to(device).eval()
 
 
+def load_card(path: str | Path) -> Card:
+    """Reads the card of a saved model; its modules need not be known.
+
+    Arguments:
+        path: The file.
+    """
+    tensors, header = load_tensors(Path(path), FORMAT)
+    try:
+        return Card(
+            description=Description.model_validate(header["description"]),
+            spec=ModelSpec.model_validate(header["spec"]).model_dump(mode="json"),
+            origin=_read_origin(header),
+            parameters=_read_weights(tensors, header),
+            landmarks=_count_landmarks(tensors),
+        )
+    except (KeyError, TypeError, InputError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path} does not hold the model it describes: {reason}") from error
+
+
+def _read_origin(header: Mapping[str, Any]) -> Origin:
+    # Models from before there were cards do not say where they come from.
+    return Origin.model_validate(header.get("origin", {}))
+
+
+def _read_weights(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> int:
+    # Models from before there were cards do not say which of their numbers are weights.
+    parts = ("encoder.", "transition.", "readout.")
+    count = sum(value.numel() for key, value in tensors.items() if key.startswith(parts))
+    told = header.get("parameters", count)
+    if not isinstance(told, int):
+        raise TypeError(f"`parameters` is {told!r}; it must be a number")
+    return told
+
+
+def _count_landmarks(tensors: Mapping[str, Tensor]) -> int | None:
+    return len(tensors["envelope.landmarks"]) if "envelope.landmarks" in tensors else None
+
+
 def _rebuild(
     tensors: Mapping[str, Tensor], header: Mapping[str, Any], encoder: nn.Module | None
 ) -> MacroModel:
@@ -530,6 +587,7 @@ def _rebuild(
         mean_trajectory=None if path is None else path.numpy(),
     )
     model = MacroModel(description, statistics=statistics, modules=modules)
+    model.origin = _read_origin(header)
     envelope, likeness = (_take(tensors, name) for name in ("envelope.", "likeness."))
     if envelope:
         model.envelope = Envelope(**envelope)

@@ -17,7 +17,7 @@ import typer
 
 from ...errors import InputError
 from ...version import __version__
-from . import linear, verbs
+from . import linear, looks, verbs
 
 __all__ = ["app", "keep_freed_memory", "main"]
 
@@ -41,7 +41,9 @@ VERBS: Mapping[str, Callable[..., None]] = {
     "import": verbs.import_data,
     "check": verbs.check,
     "recipe": verbs.recipe,
+    "advise": looks.advise,
     "train": verbs.train,
+    "card": looks.card,
     "forecast": verbs.forecast,
     "evaluate": verbs.evaluate,
     "report": verbs.report,

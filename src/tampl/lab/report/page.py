@@ -117,6 +117,8 @@ _SECTIONS = {
     "Alike at first, different later": ("twins",),
     "How far to trust it": ("calibration", "markov"),
     "Training": ("training", "latent", "latent scales"),
+    "Time series": ("series",),
+    "Short trainings": ("trainings",),
 }
 
 _CAPTIONS = {
@@ -144,6 +146,7 @@ class Report:
     Arguments:
         title: Heading of the page.
         tables: The scores.
+        heading: Heading of the tables.
         note: The meaning of the columns.
         remarks: Remarks on the scores, one line each.
         summary: One or two sentences under the title; may be empty.
@@ -159,6 +162,7 @@ class Report:
 
     title: str
     tables: Sequence[Grid] = ()
+    heading: str = "Scores"
     note: str = ""
     remarks: Sequence[str] = ()
     summary: str = ""
@@ -183,7 +187,7 @@ def render_page(report: Report) -> str:
     shown = {name for names in _SECTIONS.values() for name in names}
     others = tuple(name for name in report.figures if name not in shown)
     sections = [
-        _wrap_section("Scores", _render_scores(report)),
+        _wrap_section(report.heading, _render_scores(report)),
         *(
             _wrap_section(title, _render_figures(report, names))
             for title, names in _SECTIONS.items()
