@@ -16,9 +16,13 @@ from tampl.models.decoders import DECODERS
 from tampl.models.encoders import ENCODERS
 from tampl.models.readouts import READOUTS
 from tampl.models.transitions import TRANSITIONS
+from tampl.observables import OBSERVABLES
 from tampl.systems import SYSTEMS
 
-REGISTRIES = (SYSTEMS, METHODS, PENALTIES, KINDS, ENCODERS, TRANSITIONS, READOUTS, DECODERS)
+REGISTRIES = (
+    *(SYSTEMS, METHODS, PENALTIES, KINDS, OBSERVABLES),
+    *(ENCODERS, TRANSITIONS, READOUTS, DECODERS),
+)
 ROOT = Path(__file__).parents[2]
 FOLDERS = (".", "benchmarks", "docs", "docs/systems", "results")
 PAGES = {
