@@ -117,11 +117,11 @@ def _exchange(sites: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.i
 def write_particles(folder: Path) -> dict[str, Any]:
     """Particles diffuse in a periodic box, die in its left third and divide in the right one."""
     count, frames, edge, rng = 160, 21, 9.0, np.random.default_rng(0)
-    x = rng.uniform(0, edge, (count, 120, 2))
+    x = rng.uniform(0, edge, (count, 160, 2))
     centre = rng.uniform(0, edge, (count, 1, 2))
-    crowd = rng.random((count, 120, 1)) < rng.uniform(0, 0.9, (count, 1, 1))
+    crowd = rng.random((count, 160, 1)) < rng.uniform(0, 0.9, (count, 1, 1))
     x = np.where(crowd, (centre + rng.normal(0, 0.7, x.shape)) % edge, x)
-    there = np.arange(120) < rng.integers(30, 81, (count, 1))
+    there = np.arange(160) < rng.integers(30, 81, (count, 1))
     # One array, so that the states of the test are repeated together.
     state = _starts(np.concatenate([x, there[..., None]], axis=-1), 16)
     x, there = state[..., :2], state[..., 2] > 0
@@ -131,7 +131,7 @@ def write_particles(folder: Path) -> dict[str, Any]:
             x = (x + rng.normal(0, 0.15, x.shape)) % edge
             u = rng.random(there.shape)
             there = there & ~((x[..., 0] < edge / 3) & (u < 0.015))
-            born = there & (x[..., 0] > 2 * edge / 3) & (u < 0.01)
+            born = there & (x[..., 0] > 2 * edge / 3) & (u < 0.006)
             for run, k in np.argwhere(born):
                 free = np.flatnonzero(~there[run])
                 if len(free):
