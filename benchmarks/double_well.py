@@ -6,13 +6,15 @@ with T = 0.12, tau = 4 and s = 0.6: p tilts the well and decides when q crosses.
 coordinates mean nothing, and a random rotation hides all of them. The observable is q alone.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from tampl import Dataset, References, Vector
 from tampl.description import Description
 
-__all__ = ["make_references", "make_trajectories"]
+__all__ = ["make_ensemble", "make_references", "make_trajectories"]
 
 SIZE, FRAMES, INTERVAL, STEPS = 20, 41, 0.25, 50
 TEMPERATURE, TAU, TILT = 0.12, 4.0, 0.6
@@ -51,6 +53,15 @@ def make_references(
     first = x[::members, 0]
     y = q.reshape(count, members, FRAMES, 1)
     return References(scale * first, y, np.full(count, "", dtype=np.str_), description)
+
+
+def make_ensemble(members: int, *, seed: Sequence[int]) -> Dataset:
+    """Trajectories that share one random initial state."""
+    generator = np.random.default_rng(seed)
+    initial = np.repeat(_draw_initial(1, generator), members, axis=0)
+    x, q = _run(initial, generator)
+    x[:, 0] = x[0, 0]
+    return Dataset(x, q, interval=INTERVAL, observables=["q"], microstate=Vector(size=SIZE))
 
 
 def _draw_initial(count: int, generator: np.random.Generator) -> NDArray[np.float64]:

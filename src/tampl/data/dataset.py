@@ -27,12 +27,12 @@ from ..microstates import AnyMicrostate, Image, Lattice, Microstate, Particles, 
 from ..progress import say
 from ..seeding import numpy_generator
 
-__all__ = ["Dataset", "Normalization", "References", "Statistics", "average_present"]
+__all__ = ["OWN_DATA", "Dataset", "Normalization", "References", "Statistics", "average_present"]
 
 _LATTICE_STATES = 16
 """Integers on a grid with more distinct values than this are not taken for states of sites."""
 
-_OWN = "own data"
+OWN_DATA = "own data"
 """The name of the system that arrays without a simulator are of."""
 
 
@@ -234,7 +234,7 @@ class Dataset:
         self.present = present
         self.labels = _check_labels(labels, len(states))
         self.description = Description(
-            system=_OWN,
+            system=OWN_DATA,
             parameters={},
             microstate=microstate,
             observables=_name_observables(observables, macrostates.shape[2]),

@@ -20,6 +20,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from itertools import groupby
 from math import prod
 from pathlib import Path
@@ -47,7 +48,7 @@ from .shards import (
 )
 from .store import MANIFEST, Store, write_manifest
 
-__all__ = ["draw_initial_states", "generate", "write_miniature"]
+__all__ = ["draw_initial_states", "generate", "resumed", "write_miniature"]
 
 _ATTEMPTS = 1000
 
@@ -143,15 +144,33 @@ def generate(
     """
     if workers is not None and workers < 1:
         raise InputError(f"`workers` is {workers}; it must be at least 1")
-    folder, workers = Path(out), workers or available_cores()
+    workers = workers or available_cores()
     manifest = _manifest_of(system, plan)
     _refuse_oversized(manifest, workers)
+    with resumed(Path(out), manifest, workers=workers, progress=progress) as store:
+        _make_missing(system, store, workers=workers, progress=progress)
+    return store
+
+
+@contextmanager
+def resumed(
+    folder: Path, manifest: Manifest, *, workers: int = 1, progress: bool = True
+) -> Iterator[Store]:
+    """Holds the folder of a store whose missing shards are then made.
+
+    A folder with other data, with other files or with a damaged shard is refused.
+
+    Arguments:
+        folder: The folder; it is made where it does not exist.
+        manifest: The manifest of the store.
+        workers: How many shards that exist to verify at a time.
+        progress: Whether to show a bar on standard error.
+    """
     _make_folder(folder)
     with claimed(folder):
         store = _begin(folder, manifest)
         _refuse_damaged(store, workers=workers, progress=progress)
-        _make_missing(system, store, workers=workers, progress=progress)
-    return store
+        yield store
 
 
 def _manifest_of(system: System, plan: DataPlan) -> Manifest:

@@ -7,6 +7,7 @@ it, so that a shard of other data is never read as one's own. On disk: `docs/dat
 
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import cached_property
 from math import prod
 from typing import Any, Literal, Self
@@ -31,6 +32,7 @@ __all__ = [
     "Manifest",
     "Shard",
     "Split",
+    "lay_out_shards",
 ]
 
 FORMAT: Literal["tampl-store"] = "tampl-store"
@@ -153,28 +155,38 @@ class DataPlan(Frozen):
 
     def shards(self, description: Description) -> tuple[Shard, ...]:
         """Lays the splits out in files; depends on nothing but the plan and the description."""
-        for name, split in self.splits.items():
-            size = self._size(split, description)
-            if split.count > size * _MOST_SHARDS:
-                raise InputError(
-                    f"`{name}` is {split.count}, which would be {-(-split.count // size):,} "
-                    f"shards of {size} initial microstates; at most {_MOST_SHARDS:,} are written: "
-                    "ask for fewer, or for a larger `shard_size`"
-                )
-        return tuple(
-            shard
-            for name, split in self.splits.items()
-            for shard in _cut(name, split.count, self._size(split, description))
-        )
+        return lay_out_shards(self.splits, description, size=self.shard_size)
 
-    def _size(self, split: Split, description: Description) -> int:
-        if self.shard_size is not None:
-            return self.shard_size
-        microstate = description.microstate
-        frames = 1 if split.members else split.runs * description.frames
-        each = frames * prod(microstate.shape) * microstate.dtype.itemsize
-        spread = -(-split.count // _SHARDS_PER_SPLIT)
-        return max(1, min(_SHARD_BYTES // max(1, each), spread))
+
+def lay_out_shards(
+    splits: Mapping[str, Split], description: Description, *, size: int | None = None
+) -> tuple[Shard, ...]:
+    """Lays splits out in files.
+
+    Arguments:
+        splits: The splits by name.
+        description: What the data are of.
+        size: Initial microstates per shard; by default a shard holds at most 32 MB of microstates.
+    """
+    sizes = {name: size or _choose_size(split, description) for name, split in splits.items()}
+    for name, split in splits.items():
+        if split.count > sizes[name] * _MOST_SHARDS:
+            raise InputError(
+                f"`{name}` is {split.count}, which would be {-(-split.count // sizes[name]):,} "
+                f"shards of {sizes[name]} initial microstates; at most {_MOST_SHARDS:,} are "
+                "written: ask for fewer, or for a larger `shard_size`"
+            )
+    return tuple(
+        shard for name, split in splits.items() for shard in _cut(name, split.count, sizes[name])
+    )
+
+
+def _choose_size(split: Split, description: Description) -> int:
+    microstate = description.microstate
+    frames = 1 if split.members else split.runs * description.frames
+    each = frames * prod(microstate.shape) * microstate.dtype.itemsize
+    spread = -(-split.count // _SHARDS_PER_SPLIT)
+    return max(1, min(_SHARD_BYTES // max(1, each), spread))
 
 
 class Manifest(Frozen):

@@ -31,7 +31,7 @@ import torch
 
 from ..data import Store
 from ..data.store import MANIFEST
-from ..description import refuse_other_system
+from ..description import Description
 from ..errors import InputError
 from ..evaluation.comparison import Trial
 from ..files import write_json
@@ -118,7 +118,7 @@ class RunPlan:
         """The run's line in the ledger, without an estimate."""
         log = self.run.read_history()
         return {
-            "system": self.recipe.system.description.system,
+            "system": self.recipe.system_name,
             "method": self.method,
             "seed": self.seed,
             "folder": self.folder.name,
@@ -128,9 +128,12 @@ class RunPlan:
             "seconds": self.run.read_seconds(),
         }
 
-    def refuse_unbuildable(self) -> None:
-        """Refuses a model that lacks a module of the method, and unknown symmetries."""
-        description = self.recipe.system.description
+    def refuse_unbuildable(self, description: Description) -> None:
+        """Refuses a model that lacks a module of the method, and unknown symmetries.
+
+        Arguments:
+            description: What the data are of.
+        """
         refuse_other_symmetries(description.microstate, self.recipe.training)
         with ambient_seed(self.seed, "weights"):
             self.recipe.method(self.method).modules(self.recipe.model, description)
@@ -194,8 +197,9 @@ class Campaign:
         """
         deadline = resources.deadline()
         resources = replace(resources, device=resolve_device(resources.device))
+        description = _describe_data(plans[0].recipe, resources.data)
         for plan in plans:
-            plan.refuse_unbuildable()
+            plan.refuse_unbuildable(description)
         store = make_data(plans[0].recipe, out, resources.data)
         for plan in plans:
             plan.refuse_other_run(store)
@@ -305,6 +309,13 @@ def _start_worker(threads: int) -> None:
     Thread(target=end_with_parent, name="end with the parent", daemon=True).start()
 
 
+def _describe_data(recipe: Recipe, data: str | Path | None) -> Description:
+    """What the data of a campaign are of: the recipe's system, or what the store says."""
+    if recipe.system is None and data is not None:
+        return Store.open(data).description
+    return recipe.find_plan()[0].description
+
+
 def make_data(recipe: Recipe, out: Path, data: str | Path | None = None) -> Store:
     """The campaign's data, simulated where they are absent.
 
@@ -319,5 +330,5 @@ def make_data(recipe: Recipe, out: Path, data: str | Path | None = None) -> Stor
     if not (Path(data) / MANIFEST).exists():
         return simulate(recipe, data)
     store = Store.open(data)
-    refuse_other_system(recipe.system.description, store.description, whose="the recipe")
+    recipe.refuse_other_data(store.description)
     return simulate(recipe, data) if store.missing() else store

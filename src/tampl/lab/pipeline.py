@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..data import CheckReport, Store, check_store, generate
 from ..data.dataset import Dataset, References
-from ..description import match_interval, refuse_other_system
+from ..description import match_interval
 from ..errors import InputError
 from ..evaluation import evaluate
 from ..evaluation.comparison import Comparison, compare_trials, summarize, summarize_known
@@ -63,7 +63,8 @@ def simulate(
         device: Whose kernels to use. There is no automatic choice: kernels of another device give
             other bytes, so that the kernel is part of a store's identity.
     """
-    return generate(recipe.system.on(device), recipe.data, out, workers=workers)
+    system, plan = recipe.find_plan()
+    return generate(system.on(device), plan, out, workers=workers)
 
 
 def check_data(data: AnyPath) -> CheckReport:
@@ -86,7 +87,7 @@ def train(
     the cosine schedule of the new length. A training that is left says what is saved.
 
     Arguments:
-        recipe: The recipe; its system must be the store's.
+        recipe: The recipe; its system must be the store's. One of own data takes any store.
         data: The store.
         out: The folder of the run.
         method: Name of the method.
@@ -95,7 +96,7 @@ def train(
     """
     chosen, store, run = recipe.method(method), Store.open(data), Run(out)
     device = resolve_device(device)
-    refuse_other_system(recipe.system.description, store.description, whose="the recipe")
+    recipe.refuse_other_data(store.description)
     train_set, valid_set = (store.dataset(split, verify=True) for split in ("train", "valid"))
     identity, turns = run_identity(recipe, store, method), chosen.turns(recipe.training)
     total = sum(turn.epochs for turn in turns)
@@ -164,17 +165,21 @@ def forecast_file(
     members: int = 64,
     seed: int = 0,
     device: str = "auto",
+    y0: AnyPath | None = None,
 ) -> Forecast:
-    """Forecasts from microstates in an .npy file and writes the ensemble to an .npz file.
+    """Forecasts from initial microstates and writes the ensemble to an .npz file.
 
     Arguments:
         runs: Folders of runs, or files of models; of several the members are pooled.
-        initial: The microstates.
+        initial: The microstates, an .npy file, or a store, whose test split they then are with
+            their macrostates.
         out: The file of the forecast.
         horizon: Frames ahead.
         members: Members of each ensemble, of all models together.
         seed: Governs the ensemble.
         device: Where to forecast.
+        y0: The macrostates of the microstates, an .npy file; by default the system observes them
+            where it is known.
     """
     initial, out, device = Path(initial), Path(out), resolve_device(device)
     if out.suffix != ".npz":
@@ -183,10 +188,12 @@ def forecast_file(
         raise InputError(f"`out` is {out}, but the folder {out.parent} does not exist; make it")
     models = [_load(run, device) for run in runs]
     model = models[0] if len(models) == 1 else Ensemble(models)
-    states = model.description.microstate.check(_read_array(initial), str(initial))
-    result = model.forecast(
-        states, y0=_observe(model, states), horizon=horizon, members=members, seed=seed
-    )
+    states, known = _read_initial(model, initial)
+    if y0 is not None:
+        known = _read_array(Path(y0))
+    elif known is None:
+        known = _observe(model, states)
+    result = model.forecast(states, y0=known, horizon=horizon, members=members, seed=seed)
     result.save(out)
     return result
 
@@ -208,6 +215,19 @@ def _load(run: AnyPath, device: str) -> MacroModel:
     return opened.load_model(device)
 
 
+def _read_initial(
+    model: MacroModel | Ensemble, path: Path
+) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
+    """Initial microstates; from a store those of its test split, with their macrostates."""
+    if not path.is_dir():
+        return model.description.microstate.check(_read_array(path), str(path)), None
+    store = Store.open(path)
+    match_interval(model.description, store.description, whose="the model")
+    test = _read_test(store)
+    references = test.references if isinstance(test, Dataset) else test
+    return references.x, references.y[:, 0, 0]
+
+
 def _observe(model: MacroModel | Ensemble, states: NDArray[Any]) -> NDArray[np.float64] | None:
     """The macrostates of microstates, where the model's state holds them and they can be had."""
     if not (model.needs_macrostates or model.carries_macrostate):
@@ -218,7 +238,7 @@ def _observe(model: MacroModel | Ensemble, states: NDArray[Any]) -> NDArray[np.f
             return None
         raise InputError(
             f"the model starts from macrostates, and {model.description.system!r} is no system "
-            "that can observe them; load the model with `tampl.load` and forecast with `y0`"
+            "that can observe them: give them by `--y0`, or the microstates by a store"
         )
     axes = len(model.description.microstate.shape)
     return system.observe(states.reshape(-1, *states.shape[-axes:]))

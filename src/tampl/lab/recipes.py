@@ -3,11 +3,16 @@
 The registries of systems and methods are read here and nowhere else. An error names the key, its
 value and the rule it breaks, in one line. An `Axis` is a setting of a recipe with the values that
 a sweep gives it.
+
+A recipe of one's own data, `[system] name = "own data"`, has neither a simulator nor a section
+`[data]`: it says how to train, on any store. `propose_recipe` derives one from a store, with the
+defaults of `fit`.
 """
 
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,19 +20,29 @@ from typing import Any, TypeVar
 import tomli_w
 from pydantic import BaseModel
 
-from ..data import DataPlan
-from ..description import Description
+from ..data import DataPlan, Store
+from ..data.dataset import OWN_DATA
+from ..description import Description, refuse_other_system
 from ..errors import InputError
 from ..files import replacing
 from ..frozen import prefix_keys
 from ..methods import METHODS, Method, find_method
+from ..methods.defaults import complete_architecture, default_training
 from ..models import ModelSpec
 from ..plugins import known_names
 from ..system import System
 from ..systems import SYSTEMS, find_system_class
 from ..training import TrainingSpec
 
-__all__ = ["Axis", "Recipe", "find_system", "parse_setting", "read_recipe", "resolve_system"]
+__all__ = [
+    "Axis",
+    "Recipe",
+    "find_system",
+    "parse_setting",
+    "propose_recipe",
+    "read_recipe",
+    "resolve_system",
+]
 
 SECTIONS = ("system", "data", "model", "training", "methods")
 Parsed = TypeVar("Parsed", bound=BaseModel)
@@ -39,19 +54,38 @@ class Recipe:
 
     Attributes:
         name: The recipe's name, for logs and reports.
-        system: The simulator.
-        data: How many trajectories, from which seed.
+        system: The simulator; None for one's own data, which nothing simulates.
+        data: How many trajectories, from which seed; None where nothing is simulated.
         model: The architecture, the same for every method.
         training: How to train, the same for every method.
         methods: The methods' own settings, by name.
     """
 
     name: str
-    system: System
-    data: DataPlan
+    system: System | None
+    data: DataPlan | None
     model: ModelSpec
     training: TrainingSpec
     methods: Mapping[str, Method]
+
+    @property
+    def system_name(self) -> str:
+        """The name of the system."""
+        return OWN_DATA if self.system is None else self.system.description.system
+
+    def find_plan(self) -> tuple[System, DataPlan]:
+        """The simulator and how much of it; refuses a recipe without."""
+        if self.system is None or self.data is None:
+            raise InputError(
+                f"the recipe {self.name} is of {OWN_DATA}, which nothing simulates: give the "
+                "folder of a store by `--data`"
+            )
+        return self.system, self.data
+
+    def refuse_other_data(self, description: Description) -> None:
+        """Refuses data of another system than the recipe's; one without takes any."""
+        if self.system is not None:
+            refuse_other_system(self.system.description, description, whose="the recipe")
 
     def method(self, name: str) -> Method:
         """The method of a name, with the recipe's settings."""
@@ -91,12 +125,12 @@ class Recipe:
         Arguments:
             only: The one method whose settings to give; all by default.
         """
-        description = self.system.description
         names = self.methods if only is None else [only]
         methods = {name: _dump(self.method(name)) for name in names}
+        own = {} if self.system is None else _dump(self.system)
         return {
-            "system": {"name": description.system, **_dump(self.system)},
-            "data": _dump(self.data),
+            "system": {"name": self.system_name, **own},
+            **({} if self.data is None else {"data": _dump(self.data)}),
             "model": _dump(self.model),
             "training": _dump(self.training),
             "methods": methods,
@@ -112,7 +146,9 @@ def read_recipe(path: str | Path) -> Recipe:
     """Reads and checks a recipe."""
     path = Path(path)
     tables = _read_toml(path)
-    missing = [name for name in SECTIONS[:-1] if name not in tables]
+    own = isinstance(tables.get("system"), dict) and tables["system"].get("name") == OWN_DATA
+    needed = [name for name in SECTIONS[:-1] if not (own and name == "data")]
+    missing = [name for name in needed if name not in tables]
     if missing:
         raise InputError(f"{path}: section [{missing[0]}] is missing")
     unknown = [name for name in tables if name not in SECTIONS]
@@ -154,8 +190,8 @@ def _resolve(
         )
     return Recipe(
         name=name,
-        system=resolve_system(system.pop("name", None), system),
-        data=_parse(DataPlan, tables["data"], "data"),
+        system=_resolve_own(system, tables),
+        data=_parse(DataPlan, tables["data"], "data") if "data" in tables else None,
         model=model,
         training=_parse(TrainingSpec, tables["training"], "training"),
         methods={
@@ -164,6 +200,53 @@ def _resolve(
             )
             for key, method in known.items()
         },
+    )
+
+
+def _resolve_own(system: dict[str, Any], tables: Mapping[str, Any]) -> System | None:
+    """The simulator of the section `system`; None for one's own data."""
+    name = system.pop("name", None)
+    if name != OWN_DATA:
+        return resolve_system(name, system)
+    for key in system:
+        raise InputError(f"unknown key `system.{key}`; {OWN_DATA} has no parameters")
+    if "data" in tables:
+        raise InputError(f"[data] says what to simulate, and {OWN_DATA} is not: leave it out")
+    return None
+
+
+def propose_recipe(store: Store) -> Recipe:
+    """The recipe by which `fit` trains on a store when no setting is given.
+
+    Arguments:
+        store: The data; its training split is read.
+    """
+    train = store.dataset("train")
+    plan, system = _find_plan(store), None
+    if plan is not None:
+        with suppress(InputError):  # parameters of another version
+            system = find_system(store.description)
+    return Recipe(
+        name=store.path.resolve().name,
+        system=system,
+        data=None if system is None else plan,
+        model=complete_architecture(train),
+        training=default_training(train),
+        methods=METHODS,
+    )
+
+
+def _find_plan(store: Store) -> DataPlan | None:
+    """What a store was made from, if it has the splits of a simulated one."""
+    splits = store.manifest.splits
+    if splits.keys() != {"train", "valid", "test"} or not splits["test"].members:
+        return None
+    return DataPlan(
+        seed=store.manifest.seed,
+        **{name: split.count for name, split in splits.items()},
+        members=splits["test"].members,
+        train_runs=splits["train"].runs,
+        valid_runs=splits["valid"].runs,
     )
 
 

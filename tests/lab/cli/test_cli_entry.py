@@ -7,7 +7,7 @@ import pytest
 
 from command import call
 from tampl.lab.cli.entry import VERBS
-from tampl.lab.sources import SOURCES
+from tampl.lab.sources import FORMATS, PUBLISHED
 from tampl.methods import METHODS
 
 HEAVY = ("h5py", "matplotlib", "numba", "numpy", "scipy", "torch")
@@ -29,7 +29,7 @@ def test_help_lists_the_methods_and_formats():
     for verb in ("train", "compare", "sweep"):
         text = call(verb, "--help").out
         assert all(name in text for name in METHODS), text
-    assert all(name in call("import", "--help").out for name in SOURCES)
+    assert all(name in call("import", "--help").out for name in [*FORMATS, *PUBLISHED])
 
 
 def test_the_list_of_verbs_loads_nothing_heavy():

@@ -43,6 +43,7 @@ VERBS: Mapping[str, Callable[..., None]] = {
     "simulate": verbs.simulate,
     "import": verbs.import_data,
     "check": verbs.check,
+    "recipe": verbs.recipe,
     "advise": looks.advise,
     "train": verbs.train,
     "card": looks.card,

@@ -25,6 +25,7 @@ __all__ = [
     "evaluate",
     "forecast",
     "import_data",
+    "recipe",
     "record",
     "report",
     "results",
@@ -67,15 +68,15 @@ def _list_methods() -> list[str]:
 
 
 def _list_formats() -> list[str]:
-    from ..sources import SOURCES
+    from ..sources import FORMATS, PUBLISHED
 
-    return list(SOURCES)
+    return [*FORMATS, *PUBLISHED]
 
 
 _CHOICES: dict[str, Callable[[], list[str]]] = {
     "method": _list_methods,
     "methods": _list_methods,
-    "source": _list_formats,
+    "format": _list_formats,
 }
 """What the help lists, by the name of an argument or option."""
 
@@ -115,15 +116,124 @@ def simulate(
 
 
 def import_data(
-    source: Annotated[str, typer.Argument(help="Format of the data.")],
-    folder: Annotated[Path, typer.Argument(help="Folder of the data.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            help="Files, folders of pictures, or arrays in files (runs.h5:/traj/x), in the order "
+            "of the trajectories."
+        ),
+    ],
     out: StoreDir,
+    observable: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A file (y.npy, {stem}.csv), a name such as radius-of-gyration, or "
+            "MODULE:FUNCTION, which runs; may be repeated."
+        ),
+    ] = None,
+    interval: Annotated[
+        float | None, typer.Option(help="Time between two frames; default: what the files say.")
+    ] = None,
+    time_unit: Annotated[str | None, typer.Option(help="Its unit.")] = None,
+    format: Annotated[
+        str | None, typer.Option(help="Format, where its name does not tell.")
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="vector, lattice, image or particles; default: recognised.")
+    ] = None,
+    every: Annotated[int, typer.Option(help="Keep every such frame.")] = 1,
+    times: Annotated[str | None, typer.Option(help="Array of the times of the frames.")] = None,
+    types: Annotated[
+        str | None,
+        typer.Option(help="Types of particles: an array, or names, elements or types of atoms."),
+    ] = None,
+    box: Annotated[
+        str | None, typer.Option(help="Edges of the box such as 32,32, or an array of them.")
+    ] = None,
+    closed: Annotated[
+        str, typer.Option(help="Axes along which the box has walls, such as xy; else periodic.")
+    ] = "",
+    topology: Annotated[
+        Path | None, typer.Option(help="File that names the atoms, for XTC, DCD and others.")
+    ] = None,
+    select: Annotated[str, typer.Option(help="Atoms to keep, in MDAnalysis' words.")] = "all",
+    molecule: Annotated[
+        bool, typer.Option("--molecule", help="The atoms are one molecule: centre and align it.")
+    ] = False,
+    axes: Annotated[str, typer.Option(help="Coordinates to keep: xyz or xy.")] = "xyz",
+    split: Annotated[
+        str, typer.Option(help="Fractions of training, validation and test set.")
+    ] = "0.8,0.1,0.1",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random division.")] = 0,
+    train: Annotated[
+        str | None, typer.Option(help="Training files, a pattern such as 'a*.xtc'.")
+    ] = None,
+    valid: Annotated[str | None, typer.Option(help="Validation files, a pattern.")] = None,
+    test: Annotated[str | None, typer.Option(help="Test files, a pattern.")] = None,
+    frames: Annotated[
+        int | None, typer.Option(help="Cut the trajectories into blocks of so many frames.")
+    ] = None,
+    gap: Annotated[
+        int | None,
+        typer.Option(
+            help="Frames between the splits of a trajectory that is cut; default: a block."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Makes a store of data in another format."""
-    from ..sources import import_store
+    """Makes a store of your own trajectories and observables, or what is missing of it."""
+    from ..sources import ImportSpec, import_store
 
-    _show(_describe_store(import_store(source, folder, out)), as_json)
+    patterns = {"train": train, "valid": valid, "test": test}
+    spec = ImportSpec.model_validate(
+        {
+            "files": files,
+            "observables": observable or [],
+            "interval": interval,
+            "time_unit": time_unit,
+            "format": format,
+            "every": every,
+            "reading": {
+                "kind": kind,
+                "times": times,
+                "types": types,
+                "box": box,
+                "closed": closed,
+                "topology": topology,
+                "select": select,
+                "molecule": molecule,
+                "axes": axes,
+            },
+            "splits": {
+                "fractions": _parse_fractions(split),
+                "seed": seed,
+                "files": {name: text for name, text in patterns.items() if text is not None},
+                "frames": frames,
+                "gap": gap,
+            },
+        }
+    )
+    _show(_describe_store(import_store(spec, out)), as_json)
+
+
+def _parse_fractions(text: str) -> list[float]:
+    try:
+        return [float(part) for part in _split(text)]
+    except ValueError as error:
+        raise InputError(
+            f"`--split` is {text!r}; give three fractions, such as 0.8,0.1,0.1"
+        ) from error
+
+
+def recipe(
+    data: Annotated[Path, typer.Argument(help="Folder of a store.")],
+) -> None:
+    """Prints a complete recipe for a store, with a comment for every setting."""
+    from ...data import Store
+    from ..commented import write_commented
+    from ..recipes import propose_recipe
+
+    print(write_commented(propose_recipe(Store.open(data))), end="")
 
 
 def check(
@@ -138,20 +248,28 @@ def check(
 
 
 def train(
-    recipe: RecipeFile,
     data: DataDir,
     out: Annotated[Path, typer.Option(help="Folder for the run.")],
-    method: Annotated[str, typer.Option(help="Name of the method.")] = "tampl",
+    recipe: Annotated[
+        Path | None, typer.Argument(help="Recipe, a TOML file; default: settings for the data.")
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(help="Name of the method; default: tampl, without a recipe tampl+."),
+    ] = None,
     seed: Seed = None,
     epochs: Epochs = None,
     device: DeviceName = "auto",
     as_json: Json = False,
 ) -> None:
     """Trains a model, resumes an interrupted training, or extends one with more epochs."""
+    from ...data import Store
     from .. import pipeline
-    from ..recipes import read_recipe
+    from ..recipes import propose_recipe, read_recipe
 
-    chosen = read_recipe(recipe).with_seed(seed).with_epochs(epochs)
+    found = propose_recipe(Store.open(data)) if recipe is None else read_recipe(recipe)
+    method = method or ("tampl+" if recipe is None else "tampl")
+    chosen = found.with_seed(seed).with_epochs(epochs)
     history = pipeline.train(chosen, data, out, method=method, device=device)
     result = {
         "run": str(out),
@@ -167,11 +285,17 @@ def forecast(
     runs: Annotated[
         list[Path], typer.Argument(help="Folder of a run, or several, whose members are pooled.")
     ],
-    initial: Annotated[Path, typer.Option(help="Initial microstates, an .npy file.")],
+    initial: Annotated[
+        Path,
+        typer.Option(help="Initial microstates, an .npy file, or a store for those of its tests."),
+    ],
     horizon: Annotated[int, typer.Option(min=1, help="Frames ahead.")],
     out: Annotated[Path, typer.Option(help="Ensemble, an .npz file.")],
     samples: Annotated[int, typer.Option(min=1, help="Members of the ensemble.")] = 64,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the ensemble.")] = 0,
+    y0: Annotated[
+        Path | None, typer.Option("--y0", help="Their macrostates, an .npy file.")
+    ] = None,
     device: DeviceName = "auto",
     as_json: Json = False,
 ) -> None:
@@ -182,7 +306,7 @@ def forecast(
     from .. import pipeline
 
     result = pipeline.forecast_file(
-        runs, initial, out, horizon=horizon, members=samples, seed=seed, device=device
+        runs, initial, out, horizon=horizon, members=samples, seed=seed, device=device, y0=y0
     )
     moments = (result.mean[0, -1].tolist(), result.std[0, -1].tolist())
     final = {

@@ -11,7 +11,7 @@ from pyarrow import parquet
 from command import call
 from tampl.data import Store, check_store
 from tampl.errors import InputError
-from tampl.lab.sources import import_polymer, import_store
+from tampl.lab.sources import ImportSpec, import_polymer, import_store
 
 
 def read(folder, out, system=SYSTEM):
@@ -91,7 +91,8 @@ def test_other_beads_and_frames(files):
     spoil(files, x=x[:, :-1])
     refused(files, r"`x` has shape \(3, 18\)")
     with pytest.raises(InputError, match="1001 frames of 300 beads"):
-        import_store("polymer-parquet", files, files / "other")
+        spec = ImportSpec(files=(str(files),), observables=(), format="polymer-parquet")
+        import_store(spec, files / "other")
 
 
 def test_numbers_that_are_no_chain(files):
@@ -157,15 +158,15 @@ def test_pickles_are_not_opened(tmp_path):
     refused(tmp_path, "train.pkl is pickled, and reading it would run .*get the parquet files")
 
 
-def test_other_formats(tmp_path):
-    with pytest.raises(InputError, match="`source` is 'csv'; formats are polymer-parquet"):
-        import_store("csv", tmp_path, tmp_path / "store")
-
-
 def test_the_command(files, monkeypatch):
-    command = ("import", "polymer-parquet", files, "--out", files / "store", "--json")
+    command = ("import", files, "--format", "polymer-parquet", "--out", files / "store", "--json")
     call(*command).refused("row 0: `x` has shape (4, 18); 1001 frames of 300 beads")
-    call("import", "csv", *command[2:]).refused("`source` is 'csv'")
-    monkeypatch.setattr("tampl.lab.sources.Polymer", lambda: SYSTEM)
+    call("import", files, files, *command[2:]).refused(
+        "polymer-parquet is one folder; 2 are given"
+    )
+    call("import", files, "--format", "csv", "--out", files / "store").refused(
+        "`--format` is 'csv'"
+    )
+    monkeypatch.setattr("tampl.lab.sources.polymer.Polymer", lambda: SYSTEM)
     done = call(*command)
     assert done.code == 0 and done.json["splits"] == {"train": 5, "valid": 2, "test": 3}

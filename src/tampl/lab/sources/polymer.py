@@ -1,6 +1,6 @@
-"""Stores made of data in foreign formats, by the name of the format.
+"""The published polymer data as a store, the format `polymer-parquet`.
 
-`polymer-parquet` is the published polymer data, `MLDS-NUS/polymer-dynamics`. Each row of its files
+The data set is polymer data, `MLDS-NUS/polymer-dynamics`. Each row of its files
 is a trajectory: `x` (F, 3 B) with x, y and z of bead 1, of bead 2, ..., relative to the centre of
 mass, and `t` (F, 1), evenly spaced. The unit of `t` is the data set's; frames are taken to be the
 polymer's `interval` apart. Splits are `train`, `valid`, and `test_fast`, `test_medium` and
@@ -8,7 +8,7 @@ polymer's `interval` apart. Splits are `train`, `valid`, and `test_fast`, `test_
 configurations and all extensions, as it does of simulated references.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.manifest import DataPlan, Manifest, Shard
-from ..data.parquet import count_rows, find_files, read_rows
-from ..data.shards import Arrays, encode_labels, write_shard
-from ..data.store import MANIFEST, Store, write_manifest
-from ..errors import InputError
-from ..files import claimed, is_temporary, remove_unfinished
-from ..progress import bar
-from ..systems.polymer import Polymer
-from ..systems.regimes import NAMES
-from ..version import __version__
+from ...data.manifest import DataPlan, Manifest, Shard
+from ...data.parquet import count_rows, find_files, read_rows
+from ...data.shards import Arrays, encode_labels, write_shard
+from ...data.store import MANIFEST, Store, write_manifest
+from ...errors import InputError
+from ...files import claimed, is_temporary, remove_unfinished
+from ...progress import bar
+from ...systems.polymer import Polymer
+from ...systems.regimes import NAMES
+from ...version import __version__
 
-__all__ = ["SOURCES", "import_polymer", "import_store"]
+__all__ = ["import_polymer"]
 
 KERNEL, COLUMNS = "polymer-parquet-1", ("t", "x")
 
@@ -157,19 +157,3 @@ def _refuse_uneven_times(t: NDArray[Any], frames: int, name: str) -> None:
     steps = np.diff(t.ravel())
     if not (steps > 0).all() or np.ptp(steps) > _UNEVEN * steps.mean():
         raise InputError(f"{name}: `t` is not evenly spaced, as frames of a store are")
-
-
-SOURCES: dict[str, Callable[[Path, Path], Store]] = {"polymer-parquet": import_polymer}
-
-
-def import_store(source: str, folder: str | Path, out: str | Path) -> Store:
-    """Makes a store of foreign data.
-
-    Arguments:
-        source: Name of the format, one of `SOURCES`.
-        folder: The folder of the data.
-        out: The folder of the store, new or empty.
-    """
-    if source not in SOURCES:
-        raise InputError(f"`source` is {source!r}; formats are {', '.join(SOURCES)}")
-    return SOURCES[source](Path(folder), Path(out))
