@@ -25,6 +25,7 @@ from ..forecast import Forecast
 from ..models import MacroModel, resolve_device
 from ..progress import say
 from ..training import History
+from .cluster import connected
 from .provenance import provenance
 from .recipes import Recipe, find_system
 from .report.grids import in_reading_order
@@ -48,18 +49,28 @@ AnyPath = str | Path
 
 
 def simulate(
-    recipe: Recipe, out: AnyPath, *, workers: int | None = None, device: str = "cpu"
+    recipe: Recipe,
+    out: AnyPath,
+    *,
+    workers: int | None = None,
+    device: str = "cpu",
+    dask: str | None = None,
 ) -> Store:
     """Simulates the data of a recipe, or the part of it that is missing.
 
     Arguments:
         recipe: The recipe.
         out: The folder of the store.
-        workers: Threads; all cores by default.
+        workers: Threads, or processes of a local cluster; as many as cores by default.
         device: Whose kernels to use. There is no automatic choice: kernels of another device give
             other bytes, so that the kernel is part of a store's identity.
+        dask: The cluster that simulates: the address or the file of a Dask scheduler, or "local".
     """
-    return generate(recipe.system.on(device), recipe.data, out, workers=workers)
+    system = recipe.system.on(device)
+    if dask is None:
+        return generate(system, recipe.data, out, workers=workers)
+    with connected(dask, workers=workers) as executor:
+        return generate(system, recipe.data, out, workers=workers, executor=executor)
 
 
 def check_data(data: AnyPath) -> CheckReport:

@@ -56,6 +56,13 @@ CampaignData = Annotated[
 Budget = Annotated[
     float | None, typer.Option("--budget-s", help="Seconds after which no more work is begun.")
 ]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        help="Where to send the work: address or file of a Dask scheduler, or local. Needs "
+        "the extra dask."
+    ),
+]
 SideBySide = Annotated[int, typer.Option(help="Runs trained at once, each in its own process.")]
 
 
@@ -104,13 +111,14 @@ def simulate(
             "of a store's identity."
         ),
     ] = "cpu",
+    dask: Dask = None,
     as_json: Json = False,
 ) -> None:
     """Simulates the data of a recipe, or the part of it that is missing."""
     from .. import pipeline
     from ..recipes import read_recipe
 
-    store = pipeline.simulate(read_recipe(recipe), out, workers=workers, device=device)
+    store = pipeline.simulate(read_recipe(recipe), out, workers=workers, device=device, dask=dask)
     _show(_describe_store(store), as_json)
 
 
@@ -279,6 +287,7 @@ def compare(
     budget_s: Budget = None,
     device: DeviceName = "auto",
     side_by_side: SideBySide = 1,
+    dask: Dask = None,
     as_json: Json = False,
 ) -> None:
     """Compares methods over seeds: trains and evaluates missing runs, prints the table."""
@@ -292,7 +301,7 @@ def compare(
         methods=None if methods == "all" else _split(methods),
         seeds=_parse_seeds(seeds),
         resources=Resources(
-            data=data, budget_s=budget_s, device=device, side_by_side=side_by_side
+            data=data, budget_s=budget_s, device=device, side_by_side=side_by_side, dask=dask
         ),
     )
     if as_json:
@@ -317,6 +326,7 @@ def sweep(
     budget_s: Budget = None,
     device: DeviceName = "auto",
     side_by_side: SideBySide = 1,
+    dask: Dask = None,
     as_json: Json = False,
 ) -> None:
     """Varies one setting of a method: errors and latent scale for each value."""
@@ -333,7 +343,7 @@ def sweep(
         seeds=_parse_seeds(seeds),
         test=test,
         resources=Resources(
-            data=data, budget_s=budget_s, device=device, side_by_side=side_by_side
+            data=data, budget_s=budget_s, device=device, side_by_side=side_by_side, dask=dask
         ),
     )
     if as_json:
