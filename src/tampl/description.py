@@ -92,6 +92,11 @@ class Description(Frozen):
         """Times of the frames, t = 0 first, shape (F,)."""
         return self.interval * np.arange(self.frames, dtype=np.float64)
 
+    def thin(self, every: int) -> "Description":
+        """That of every `every`-th frame."""
+        thinned = {"interval": every * self.interval, "frames": (self.frames - 1) // every + 1}
+        return self if every == 1 else self.model_copy(update=thinned)
+
     @model_validator(mode="after")
     def _refuse_unknown_symbols(self) -> Self:
         known = {observable.symbol for observable in self.observables}

@@ -168,6 +168,7 @@ def _initial(arrays: Arrays) -> NDArray[Any]:
 
 
 def _faults(store: Store, arrays: Arrays, system: System | None) -> Iterator[str]:
+    arrays = _fill_holes(arrays)
     try:
         store.description.microstate.check(_microstates(arrays), "a microstate")
         np.char.decode(arrays["labels"], "utf-8")
@@ -179,6 +180,18 @@ def _faults(store: Store, arrays: Arrays, system: System | None) -> Iterator[str
         return
     if system is not None:
         yield from _physical_faults(arrays, system)
+
+
+def _fill_holes(arrays: Arrays) -> Arrays:
+    """The arrays with the first frame of a trajectory in the place of its missing ones."""
+    if "present" not in arrays:
+        return arrays
+    missing, filled = arrays["present"] == 0, dict(arrays)
+    for name in {"microstates", "macrostates"} & arrays.keys():
+        inner = (1,) * (arrays[name].ndim - missing.ndim)
+        first = np.take(arrays[name], [0], axis=missing.ndim - 1)
+        filled[name] = np.where(missing.reshape(*missing.shape, *inner), first, arrays[name])
+    return filled
 
 
 def _physical_faults(arrays: Arrays, system: System) -> Iterator[str]:

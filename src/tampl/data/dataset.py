@@ -6,12 +6,16 @@
 x has shape (n, F, *shape) and y has shape (n, F, m), for n trajectories of F frames. Statistics
 are those of the training set: y = mean + std * (standardised y), feature by feature, with the mean
 and the (population) standard deviation over all trajectories and times.
+
+Trajectories may have different lengths, and frames may be missing. `present` (n, F) then says
+which frames exist; it is None where all do. A missing frame has zeros in x and NaN in y, and it
+enters nothing: neither statistics nor training nor scores. The first frame of a trajectory exists.
 """
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import numpy as np
@@ -19,11 +23,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..description import Description, Observable
 from ..errors import InputError
-from ..microstates import AnyMicrostate, Image, Lattice, Microstate, Vector
+from ..microstates import AnyMicrostate, Image, Lattice, Microstate, Particles, Vector
 from ..progress import say
 from ..seeding import numpy_generator
 
-__all__ = ["Dataset", "Normalization", "References", "Statistics"]
+__all__ = ["Dataset", "Normalization", "References", "Statistics", "average_present"]
 
 _LATTICE_STATES = 16
 """Integers on a grid with more distinct values than this are not taken for states of sites."""
@@ -118,6 +122,12 @@ class Statistics:
     x: Normalization | None = None
     mean_trajectory: NDArray[np.float64] | None = None
 
+    def thin(self, every: int) -> "Statistics":
+        """The same with every `every`-th time of the mean trajectory."""
+        if self.mean_trajectory is None or every == 1:
+            return self
+        return replace(self, mean_trajectory=self.mean_trajectory[::every])
+
 
 @dataclass(frozen=True, eq=False)
 class References:
@@ -125,7 +135,7 @@ class References:
 
     Attributes:
         x: Initial microstates in stored form, (G, *shape).
-        y: Macrostates, (G, N, F, m).
+        y: Macrostates, (G, N, F, m); NaN in frames that are missing.
         labels: The family of each initial microstate, (G,).
         description: What the data are of.
     """
@@ -142,25 +152,34 @@ class References:
         states, members, frames = self.y.shape[:3]
         return f"References({states} initial states x {members} trajectories of {frames} frames)"
 
+    def thin(self, every: int) -> "References":
+        """The same with every `every`-th frame."""
+        if every == 1:
+            return self
+        return replace(self, y=self.y[:, :, ::every], description=self.description.thin(every))
+
 
 class Dataset:
     """Trajectories of microstates with their macrostates.
 
     Arguments:
-        x: Microstates, (n, F, *shape).
-        y: Macrostates, (n, F, m), or (n, F) for a single observable.
+        x: Microstates, (n, F, *shape), or a list with an array (F_i, *shape) for each trajectory.
+        y: Macrostates, (n, F, m), or (n, F) for a single observable, or a list likewise.
         interval: Time between two frames.
         observables: Names of the m observables, or `Observable` records with symbols and units.
         microstate: The kind of microstate, such as `tampl.Particles(...)`. By default it is
             recognised: integers (or booleans) on a grid with at most 16 distinct values are a
             lattice, other bytes on a grid are pictures, numbers along one axis are vectors.
         labels: The family that each trajectory belongs to, (n,); only tables and figures use it.
+        present: Which frames exist, (n, F) or a list likewise; all by default. What `x` and `y`
+            hold in the others does not matter. The first frame of a trajectory must exist.
 
     Attributes:
         x: The microstates in stored form.
         y: The macrostates, float64.
         labels: The families, empty strings by default.
         description: Kind of microstate, observables and times.
+        present: Which frames exist, (n, F); None where all do.
 
     Example:
         >>> walk = np.random.default_rng(0).normal(size=(10, 6, 3)).cumsum(axis=1)
@@ -173,18 +192,22 @@ class Dataset:
     y: NDArray[np.float64]
     labels: NDArray[np.str_]
     description: Description
+    present: NDArray[np.bool_] | None
 
     def __init__(
         self,
-        x: ArrayLike,
-        y: ArrayLike,
+        x: ArrayLike | Sequence[ArrayLike],
+        y: ArrayLike | Sequence[ArrayLike],
         *,
         interval: float = 1.0,
         observables: Sequence[str | Observable] | None = None,
         microstate: AnyMicrostate | None = None,
         labels: Sequence[str] | None = None,
+        present: ArrayLike | Sequence[ArrayLike] | None = None,
     ) -> None:
-        states, macrostates = np.asarray(x), _check_macrostates(np.asarray(y))
+        rows = microstate.count if isinstance(microstate, Particles) else None
+        states, macrostates, present = _stack_all(x, y, present, rows=rows)
+        macrostates = _check_macrostates(macrostates, present)
         if states.ndim < 3 or states.shape[:2] != macrostates.shape[:2]:
             raise InputError(
                 f"`x` has shape {states.shape} and `y` has shape {macrostates.shape}; needed are "
@@ -192,7 +215,7 @@ class Dataset:
                 "in their first two axes"
             )
         if microstate is None:
-            microstate = _recognise(states)
+            microstate = _recognise(states if present is None else states[None, present])
             say(f"microstates are taken for {microstate.in_words}; give `microstate` for others")
         if not isinstance(microstate, Microstate):
             raise InputError(
@@ -201,13 +224,14 @@ class Dataset:
             )
         if not isinstance(interval, int | float | np.number) or not 0 < interval < np.inf:
             raise InputError(f"`interval` is {interval}; it must be a positive number")
-        self.x = microstate.check(states, "`x`")
+        self.x = _check_microstates(microstate, states, present)
         if self.x.shape[2:] != microstate.shape:
             raise InputError(
                 f"`x` has shape {states.shape}; frames of {microstate.in_words} have shape "
                 f"{microstate.shape}, after the axes of trajectories and frames"
             )
         self.y = macrostates
+        self.present = present
         self.labels = _check_labels(labels, len(states))
         self.description = Description(
             system=_OWN,
@@ -225,10 +249,12 @@ class Dataset:
         x: NDArray[Any],
         y: NDArray[np.float64],
         labels: NDArray[np.str_],
+        present: NDArray[np.bool_] | None = None,
     ) -> "Dataset":
         """A data set of arrays that are in stored form and were checked before."""
         made = cls.__new__(cls)
         made.x, made.y, made.labels, made.description = x, y, labels, description
+        made.present = None if present is None or present.all() else present
         return made
 
     def __len__(self) -> int:
@@ -238,14 +264,36 @@ class Dataset:
     def __repr__(self) -> str:
         symbols = ", ".join(o.symbol for o in self.description.observables)
         return (
-            f"Dataset(trajectories: {len(self)} of {self.y.shape[1]} frames, microstates: "
+            f"Dataset(trajectories: {len(self)} of {'up to ' * (self.present is not None)}"
+            f"{self.y.shape[1]} frames, microstates: "
             f"{self.description.microstate.in_words}; observables: {symbols})"
         )
 
     def select(self, index: NDArray[Any]) -> "Dataset":
         """The trajectories at some places, in that order."""
-        arrays = (self.x[index], self.y[index], self.labels[index])
+        present = None if self.present is None else self.present[index]
+        arrays = (self.x[index], self.y[index], self.labels[index], present)
         return Dataset.described(self.description, *arrays)
+
+    def thin(self, every: int) -> "Dataset":
+        """Keeps every `every`-th frame of each trajectory, the first one included.
+
+        Example:
+            >>> data = Dataset(np.eye(9)[None], np.arange(9.0)[None], interval=0.5)
+            >>> data.thin(4).y[0, :, 0], data.thin(4).description.interval
+            (array([0., 4., 8.]), 2.0)
+        """
+        frames = self.y.shape[1]
+        if not isinstance(every, int | np.integer) or not 1 <= every < frames:
+            raise InputError(
+                f"`every` is {every!r}; it must be an integer from 1 to {frames - 1}, such that "
+                f"two of {frames} frames remain at least"
+            )
+        if every == 1:
+            return self
+        present = None if self.present is None else self.present[:, ::every]
+        arrays = (self.x[:, ::every], self.y[:, ::every], self.labels, present)
+        return Dataset.described(self.description.thin(int(every)), *arrays)
 
     def split(self, *fractions: float, seed: int = 0) -> tuple["Dataset", ...]:
         """Cuts the data set at random into parts, such as training, validation and test sets.
@@ -307,20 +355,27 @@ class Dataset:
         """What a model keeps of its training set; refuses an observable that never varies."""
         names = [observable.name for observable in self.description.observables]
         standardised = self.description.microstate.standardised
+        known = ... if self.present is None else self.present
         return Statistics(
-            y=Normalization.fit(self.y, names=names),
-            x=Normalization.fit_inputs(self.x) if standardised else None,
-            mean_trajectory=self.y.mean(axis=0),
+            y=Normalization.fit(self.y[known], names=names),
+            x=Normalization.fit_inputs(self.x[known]) if standardised else None,
+            mean_trajectory=_fill_gaps(average_present(self.y, axis=0)),
         )
 
     def find_conserved(self) -> Description:
         """The description, with those observables marked that never vary along a trajectory."""
-        constant = (np.ptp(self.y, axis=1) == 0).all(axis=0)
+        constant = (np.nanmax(self.y, axis=1) == np.nanmin(self.y, axis=1)).all(axis=0)
         observables = tuple(
             o.model_copy(update={"conserved": True}) if same else o
             for o, same in zip(self.description.observables, constant, strict=True)
         )
         return self.description.model_copy(update={"observables": observables})
+
+    def count_pairs(self, lag: int = 1) -> int:
+        """How many pairs of frames there are that are `lag` frames apart."""
+        if self.present is None:
+            return len(self) * max(0, self.y.shape[1] - lag)
+        return int((self.present[:, :-lag] & self.present[:, lag:]).sum())
 
     def count_initial_states(self) -> int:
         """How many initial microstates the trajectories start from."""
@@ -335,7 +390,121 @@ class Dataset:
         return [np.array(group) for group in places.values()]
 
 
-def _check_macrostates(y: NDArray[Any]) -> NDArray[np.float64]:
+def average_present(y: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+    """The mean over an axis of macrostates (..., m), leaving out those that are missing (NaN).
+
+    Where all are missing, the mean is NaN.
+
+    Example:
+        >>> average_present(np.array([[1.0, np.nan], [3.0, np.nan]]), axis=0)
+        array([ 2., nan])
+    """
+    known = ~np.isnan(y)
+    if known.all():
+        return y.mean(axis=axis)
+    with np.errstate(invalid="ignore"):
+        return np.nansum(y, axis=axis) / known.sum(axis=axis)
+
+
+def _fill_gaps(trajectory: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A trajectory (F, m) up to its last known frame, with times between linearly interpolated."""
+    known = np.flatnonzero(~np.isnan(trajectory[:, 0]))
+    if len(known) == len(trajectory):
+        return trajectory
+    times = np.arange(known[-1] + 1)
+    return np.stack([np.interp(times, known, y[known]) for y in trajectory.T], axis=-1)
+
+
+def _stack_all(
+    x: ArrayLike | Sequence[ArrayLike],
+    y: ArrayLike | Sequence[ArrayLike],
+    present: ArrayLike | Sequence[ArrayLike] | None,
+    *,
+    rows: int | None,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_] | None]:
+    """Microstates, macrostates and which frames exist, as arrays of whole trajectories."""
+    states, lengths = _stack("`x`", x, rows)
+    macrostates, others = _stack("`y`", y)
+    if lengths != others and max(len(set(lengths)), len(set(others))) > 1:
+        place = next(i for i, (a, b) in enumerate(zip_longest(lengths, others)) if a != b)
+        raise InputError(
+            f"`x` has {_name_length(lengths, place)} and `y` has {_name_length(others, place)}; "
+            "give as many frames of both for every trajectory"
+        )
+    ends = np.arange(max(lengths, default=0)) < np.array(lengths)[:, None]
+    if present is None:
+        return states, macrostates, None if ends.all() else ends
+    known, _ = _stack("`present`", present)
+    if known.dtype != np.bool_ or known.shape != ends.shape:
+        raise InputError(
+            f"`present` is {known.dtype} of shape {known.shape}; it must be bool of shape "
+            f"{ends.shape}, whether each frame exists"
+        )
+    known = known & ends
+    if not known[:, 0].all():
+        raise InputError(
+            f"`present` says that frame 0 of trajectory {np.argmin(known[:, 0])} is missing; "
+            "forecasts start from the first frame: leave out what is before the first one that "
+            "exists"
+        )
+    return states, macrostates, None if known.all() else known
+
+
+def _stack(
+    name: str, trajectories: ArrayLike | Sequence[ArrayLike], rows: int | None = None
+) -> tuple[NDArray[Any], list[int]]:
+    """One array of all trajectories, with zeros behind the shorter ones, and their lengths.
+
+    Arguments:
+        name: What a message calls them.
+        trajectories: An array, or one array for each trajectory.
+        rows: How many particles a frame has; frames with fewer are filled up.
+    """
+    parts: Any = trajectories
+    if isinstance(trajectories, list | tuple):
+        parts = [np.asarray(part) for part in trajectories]
+        shapes = {part.shape for part in parts}
+        inner = {shape[1:] for shape in shapes}
+        if len(inner) > 1 and (rows is None or not _differ_in_rows(inner, rows)):
+            raise InputError(
+                f"{name} has trajectories of shapes {', '.join(map(str, sorted(shapes)))}; they "
+                "may differ in the number of frames alone"
+            )
+        if len(shapes) > 1:
+            longest = tuple(max(sizes) for sizes in zip(*shapes, strict=True))
+            whole = np.zeros((len(parts), *longest), np.result_type(*parts))
+            for place, part in zip(whole, parts, strict=True):
+                place[tuple(slice(size) for size in part.shape)] = part
+            return whole, [len(part) for part in parts]
+    array = np.asarray(parts)
+    return array, [array.shape[1]] * len(array) if array.ndim > 1 else []
+
+
+def _differ_in_rows(shapes: set[tuple[int, ...]], rows: int) -> bool:
+    """Whether frames are sets of particles that differ in nothing but their number."""
+    sets = all(len(shape) == 2 and shape[0] <= rows for shape in shapes)
+    return sets and len({shape[1:] for shape in shapes}) == 1
+
+
+def _name_length(lengths: Sequence[int], place: int) -> str:
+    if place < len(lengths):
+        return f"{lengths[place]} frames in trajectory {place}"
+    return f"{len(lengths)} trajectories"
+
+
+def _check_microstates(
+    kind: Microstate, states: NDArray[Any], present: NDArray[np.bool_] | None
+) -> NDArray[Any]:
+    """Microstates in stored form, with zeros where a frame is missing."""
+    if present is None:
+        return kind.check(states, "`x`")
+    known = kind.check(states[present], "`x`")
+    whole = np.zeros((*present.shape, *known.shape[1:]), known.dtype)
+    whole[present] = known
+    return whole
+
+
+def _check_macrostates(y: NDArray[Any], present: NDArray[np.bool_] | None) -> NDArray[np.float64]:
     if y.dtype.kind not in "biuf":
         raise InputError(f"`y` holds {y.dtype}; it must hold real numbers")
     y = y[..., None] if y.ndim == 2 else y
@@ -345,11 +514,15 @@ def _check_macrostates(y: NDArray[Any]) -> NDArray[np.float64]:
             "trajectory and two frames at least"
         )
     y = y.astype(np.float64)
-    if not np.isfinite(y).all():
-        run, frame, feature = np.argwhere(~np.isfinite(y))[0]
+    wrong = ~np.isfinite(y)
+    if present is not None:
+        wrong &= present[..., None]
+        y[~present] = np.nan
+    if wrong.any():
+        run, frame, feature = np.argwhere(wrong)[0]
         raise InputError(
             f"`y` holds {y[run, frame, feature]} in trajectory {run}, frame {frame}, observable "
-            f"{feature}; leave such trajectories out"
+            f"{feature}; leave such trajectories out, or say by `present` which frames exist"
         )
     return y
 

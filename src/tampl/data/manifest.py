@@ -71,12 +71,14 @@ class Shard(Frozen):
 class Split(Frozen):
     """How much a split holds: `runs` stored trajectories from each of `count` initial microstates.
 
-    With `members`, it holds references instead: that many runs each, macrostates only.
+    With `members`, it holds references instead: that many runs each, macrostates only. With
+    `holes`, its shards say which frames exist.
     """
 
     count: int = Field(ge=1)
     members: int = Field(default=0, ge=0)
     runs: int = Field(default=1, ge=1)
+    holes: bool = False
 
     @model_validator(mode="after")
     def _refuse_both(self) -> Self:
@@ -85,10 +87,10 @@ class Split(Frozen):
         return self
 
     @model_serializer(mode="wrap")
-    def _leave_out_one_run(self, dump: SerializerFunctionWrapHandler) -> dict[str, int]:
-        # Stores from before there were several runs keep their identity.
-        tree = dump(self)
-        return tree if self.runs > 1 else {k: v for k, v in tree.items() if k != "runs"}
+    def _leave_out_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, int]:
+        # Stores from before there were several runs, or holes, keep their identity.
+        kept = {"count", "members", *(["runs"] * (self.runs > 1)), *(["holes"] * self.holes)}
+        return {key: value for key, value in dump(self).items() if key in kept}
 
 
 class DataPlan(Frozen):

@@ -3,7 +3,10 @@
     trajectories   microstates (n r, F, *shape)   macrostates (n r, F, m)    labels (n r,)
     references     initial     (n, *shape)        macrostates (n, N, F, m)   labels (n,)
 
-for n initial microstates with r runs each, the runs of one microstate one after another.
+for n initial microstates with r runs each, the runs of one microstate one after another. In a
+split with holes both have `present` too, in the shape of the macrostates without their last axis:
+1 where a frame exists and 0 where it is missing. Macrostates are NaN in missing frames.
+
 Attributes say what it belongs to (identity, split, start, count), how it was made (seed, kernel,
 code_version) and its checksum, a SHA-256 over names, types, shapes and bytes of the datasets.
 
@@ -66,17 +69,21 @@ def _lay_out(manifest: Manifest, split: str, count: int) -> Layout:
     series = (description.frames, len(description.observables))
     real = np.dtype(np.float64)
     if members:
-        return {
+        layout = {
             "initial": ((count, *shape), dtype),
             "macrostates": ((count, members, *series), real),
             "labels": ((count,), _LABEL),
         }
-    rows = count * manifest.splits[split].runs
-    return {
-        "microstates": ((rows, description.frames, *shape), dtype),
-        "macrostates": ((rows, *series), real),
-        "labels": ((rows,), _LABEL),
-    }
+    else:
+        rows = count * manifest.splits[split].runs
+        layout = {
+            "microstates": ((rows, description.frames, *shape), dtype),
+            "macrostates": ((rows, *series), real),
+            "labels": ((rows,), _LABEL),
+        }
+    if manifest.splits[split].holes:
+        layout["present"] = (layout["macrostates"][0][:-1], np.dtype(np.uint8))
+    return layout
 
 
 def count_bytes(manifest: Manifest, split: str, count: int) -> int:
@@ -128,7 +135,8 @@ def encode_labels(labels: list[str]) -> NDArray[np.bytes_]:
 
 def write_shard(path: Path, arrays: Arrays, *, manifest: Manifest, shard: Shard) -> None:
     """Writes a shard; it gets its name when it is complete, on the disk and read back."""
-    fault = _find_mismatch(_describe(arrays), _lay_out(manifest, shard.split, shard.count))
+    layout = _lay_out(manifest, shard.split, shard.count)
+    fault = _find_mismatch(_describe(arrays), layout) or _find_bad_holes(arrays)
     if fault:
         raise InputError(f"`{manifest.description.system}` made {fault}: correct the system")
     with replacing(path) as temporary:
@@ -187,7 +195,21 @@ def read_shard(
             raise InputError(
                 f"{path} is damaged: its content differs from its checksum: {_REMEDY}"
             )
+    fault = _find_bad_holes(arrays)
+    if fault:
+        raise InputError(f"{path} has {fault}: {_REMEDY}")
     return arrays
+
+
+def _find_bad_holes(arrays: Arrays) -> str | None:
+    if "present" not in arrays:
+        return None
+    present, missing = arrays["present"], np.isnan(arrays["macrostates"]).all(axis=-1)
+    if not present[..., 0].all():
+        return "a trajectory whose first frame is missing"
+    if present.max() > 1 or not np.array_equal(present == 0, missing):
+        return "`present` that is not 1 where macrostates are numbers and 0 where they are NaN"
+    return None
 
 
 def _belongs(manifest: Manifest, shard: Shard) -> dict[str, str | int]:

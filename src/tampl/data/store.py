@@ -66,7 +66,11 @@ class Store:
         """
         arrays = self._read(split, references=False, verify=verify)
         return Dataset.described(
-            self.description, arrays["microstates"], arrays["macrostates"], _decode(arrays)
+            self.description,
+            arrays["microstates"],
+            arrays["macrostates"],
+            _decode(arrays),
+            arrays["present"].astype(np.bool_) if "present" in arrays else None,
         )
 
     def references(self, split: str = "test", *, verify: bool = True) -> References:
