@@ -57,6 +57,7 @@ class Resources:
         budget_s: Seconds after which no more work is begun; None for no limit.
         device: Where to train and evaluate; "auto" takes a GPU where torch has one.
         side_by_side: How many runs are trained at once, each in its own process.
+        memory: Bytes that the training data may take in memory, as for `train`.
         dask: The cluster that simulates, trains and evaluates: the address or the file of a Dask
             scheduler, or "local"; None for this process.
     """
@@ -65,6 +66,7 @@ class Resources:
     budget_s: float | None = None
     device: str = "auto"
     side_by_side: int = 1
+    memory: float | None = None
     dask: str | None = None
 
     def __post_init__(self) -> None:
@@ -295,6 +297,7 @@ class Campaign:
                 method=plan.method,
                 device=device,
                 deadline=self.deadline,
+                memory=self.resources.memory,
             )
             if not history.finished:
                 return False

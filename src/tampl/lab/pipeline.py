@@ -22,9 +22,11 @@ from ..evaluation.comparison import Comparison, compare_trials
 from ..evaluation.metrics import Score
 from ..files import write_json
 from ..forecast import Forecast
+from ..memory import available_memory
 from ..models import MacroModel, resolve_device
 from ..progress import say
 from ..training import History
+from ..training.streaming import count_bytes_beside
 from .cluster import connected
 from .provenance import provenance
 from .recipes import Recipe, find_system
@@ -86,6 +88,7 @@ def train(
     method: str = "tampl",
     device: str = "auto",
     deadline: float | None = None,
+    memory: float | None = None,
 ) -> History:
     """Trains a method of a recipe on a store; resumes an interrupted run in the same folder.
 
@@ -99,11 +102,14 @@ def train(
         method: Name of the method.
         device: Where to train.
         deadline: Time on `time.monotonic`'s clock after which the run is saved and left.
+        memory: Bytes that the data may take in memory, half of what is available by default. The
+            microstates of a larger training set stay on disk and are read as they are needed,
+            which changes no weight.
     """
     chosen, store, run = recipe.method(method), Store.open(data), Run(out)
     device = resolve_device(device)
     refuse_other_system(recipe.system.description, store.description, whose="the recipe")
-    train_set, valid_set = (store.dataset(split, verify=True) for split in ("train", "valid"))
+    train_set, valid_set = _read_training_data(recipe, store, memory)
     identity, turns = run_identity(recipe, store, method), chosen.turns(recipe.training)
     total = sum(turn.epochs for turn in turns)
     before = run.find_shorter(identity)
@@ -138,6 +144,32 @@ def train(
     if not run.log.finished:
         say(f"the time is over; {run.describe_saved(total)}")
     return run.log
+
+
+def _read_training_data(
+    recipe: Recipe, store: Store, memory: float | None
+) -> tuple[Dataset, Dataset]:
+    """The splits to train and validate on, in memory as far as they fit there."""
+    memory = available_memory() / 2 if memory is None else memory
+    description, splits = store.description, store.manifest.splits
+    frames = splits["train"].count * splits["train"].runs * description.frames
+    least = count_bytes_beside(frames, len(description.observables), recipe.model.latent_dim)
+    if least > memory:
+        raise InputError(
+            f"the training set of {store.path} has {frames:,} frames, which need "
+            f"{least / 2**30:.2f} GiB of memory even with the microstates on disk; "
+            f"`memory` is {memory / 2**30:.2f} GiB: allow more, or train on fewer frames"
+        )
+    # Standardised microstates and those that symmetries have moved are there twice.
+    copies = 1 + (description.microstate.standardised or bool(recipe.training.symmetries))
+    train_set = store.dataset("train", verify=True, memory=(memory - least) / copies)
+    if not isinstance(train_set.x, np.ndarray):
+        say(
+            f"{train_set.x.nbytes / 2**30:.1f} GiB of microstates stay on disk and are read as "
+            f"they are needed; `memory` is {memory / 2**30:.1f} GiB"
+        )
+    # Of a validation set the training reads the first frames.
+    return train_set, store.dataset("valid", verify=True, memory=memory / 8)
 
 
 def run_identity(recipe: Recipe, store: Store, method: str) -> dict[str, Any]:

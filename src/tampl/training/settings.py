@@ -1,6 +1,15 @@
 """How to train: seed, epochs, batches and optimisers, the same for all methods compared."""
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from typing import Any, Literal
+
+from pydantic import (
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from ..frozen import Frozen
 from ..microstates import Symmetry
@@ -35,6 +44,9 @@ class TrainingSpec(Frozen):
         epochs: Epochs of each of a method's turns.
         batch_size: Pairs in a batch.
         window: Frames in a window; batches are made of windows, of one pair each by default.
+        order: Of the windows in a pass: "random", or "blocks": blocks of the data in random order,
+            some of them at a time, whose windows are mixed. Blocks are for data that are read
+            from a disk which is slow at random places.
         fraction: Share of the windows that an epoch sees.
         symmetries: Motions that the system's laws and observables allow; every trajectory is moved
             anew in each part of the training.
@@ -49,6 +61,7 @@ class TrainingSpec(Frozen):
     epochs: PositiveInt
     batch_size: PositiveInt = 512
     window: int = Field(2, ge=2)
+    order: Literal["random", "blocks"] = "random"
     fraction: float = Field(1.0, gt=0, le=1)
     symmetries: tuple[Symmetry, ...] = ()
     representation: OptimiserSpec = OptimiserSpec()
@@ -56,6 +69,12 @@ class TrainingSpec(Frozen):
     validate_every: PositiveInt = 5
     validation_members: PositiveInt = 8
     save_every: PositiveInt = 5
+
+    @model_serializer(mode="wrap")
+    def _leave_out_the_usual_order(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Runs from before there was a choice keep their identity.
+        tree = dump(self)
+        return tree if self.order != "random" else {k: v for k, v in tree.items() if k != "order"}
 
     @property
     def averaged(self) -> OptimiserSpec:

@@ -56,6 +56,14 @@ CampaignData = Annotated[
 Budget = Annotated[
     float | None, typer.Option("--budget-s", help="Seconds after which no more work is begun.")
 ]
+Memory = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        help="GiB that the training data may take in memory; default: half of what is available. "
+        "Larger data are read from disk.",
+    ),
+]
 Dask = Annotated[
     str | None,
     typer.Option(
@@ -153,6 +161,7 @@ def train(
     seed: Seed = None,
     epochs: Epochs = None,
     device: DeviceName = "auto",
+    memory: Memory = None,
     as_json: Json = False,
 ) -> None:
     """Trains a model, resumes an interrupted training, or extends one with more epochs."""
@@ -160,7 +169,9 @@ def train(
     from ..recipes import read_recipe
 
     chosen = read_recipe(recipe).with_seed(seed).with_epochs(epochs)
-    history = pipeline.train(chosen, data, out, method=method, device=device)
+    history = pipeline.train(
+        chosen, data, out, method=method, device=device, memory=_in_bytes(memory)
+    )
     result = {
         "run": str(out),
         "epochs": len(history.epochs),
@@ -287,6 +298,7 @@ def compare(
     budget_s: Budget = None,
     device: DeviceName = "auto",
     side_by_side: SideBySide = 1,
+    memory: Memory = None,
     dask: Dask = None,
     as_json: Json = False,
 ) -> None:
@@ -301,7 +313,12 @@ def compare(
         methods=None if methods == "all" else _split(methods),
         seeds=_parse_seeds(seeds),
         resources=Resources(
-            data=data, budget_s=budget_s, device=device, side_by_side=side_by_side, dask=dask
+            data=data,
+            budget_s=budget_s,
+            device=device,
+            side_by_side=side_by_side,
+            memory=_in_bytes(memory),
+            dask=dask,
         ),
     )
     if as_json:
@@ -326,6 +343,7 @@ def sweep(
     budget_s: Budget = None,
     device: DeviceName = "auto",
     side_by_side: SideBySide = 1,
+    memory: Memory = None,
     dask: Dask = None,
     as_json: Json = False,
 ) -> None:
@@ -343,7 +361,12 @@ def sweep(
         seeds=_parse_seeds(seeds),
         test=test,
         resources=Resources(
-            data=data, budget_s=budget_s, device=device, side_by_side=side_by_side, dask=dask
+            data=data,
+            budget_s=budget_s,
+            device=device,
+            side_by_side=side_by_side,
+            memory=_in_bytes(memory),
+            dask=dask,
         ),
     )
     if as_json:
@@ -372,6 +395,10 @@ def _write_value(value: object) -> str:
 def _describe_store(store: "Store") -> dict[str, Any]:
     splits = {name: split.count for name, split in store.manifest.splits.items()}
     return {"store": str(store.path), "identity": store.manifest.identity, "splits": splits}
+
+
+def _in_bytes(memory: float | None) -> float | None:
+    return None if memory is None else memory * 2**30
 
 
 def _split(text: str) -> list[str]:
