@@ -14,7 +14,7 @@ _UNKNOWN = 2**33
 
 def available_memory() -> int:
     """Bytes that could be allocated now without swapping."""
-    return min(_machine_memory(), *_group_memory())
+    return min([_machine_memory(), *_group_memory()])
 
 
 def _machine_memory() -> int:

@@ -33,6 +33,8 @@ def test_everything_but_the_microstates_is_in_memory(pair):
     assert np.array_equal(lazy.labels, whole.labels)
     assert lazy.description == whole.description
     assert np.array_equal(np.asarray(lazy.x), whole.x)
+    assert np.asarray(lazy.x).dtype == whole.x.dtype
+    assert np.asarray(lazy.x, dtype=np.int64).dtype == np.int64
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,8 @@ class LazyMicrostates:
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         n, frames = self.shape[:2]
-        return self.read(np.arange(n * frames)).reshape(self.shape).astype(dtype, copy=False)
+        whole = self.read(np.arange(n * frames)).reshape(self.shape)
+        return whole if dtype is None else whole.astype(dtype, copy=False)
 
     def read(self, index: NDArray[np.int64]) -> NDArray[Any]:
         """The frames at some places, counted through all trajectories, (len(index), *shape)."""
