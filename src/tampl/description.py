@@ -22,11 +22,15 @@ __all__ = [
     "Observable",
     "Total",
     "first_difference",
+    "match_interval",
     "refuse_other_system",
     "without_knowledge",
 ]
 
 _ABSENT = object()
+
+# What rounding may do to the ratio of two intervals, relative to it.
+_ROUNDING = 1e-9
 
 
 class Observable(Frozen):
@@ -147,6 +151,20 @@ def refuse_other_system(ours: Description, data: Description, *, whose: str) -> 
                 f"{whose} and the data are of different systems: `{where}` is {mine} in {whose}, "
                 f"{theirs} in the data; give data of the same system"
             )
+
+
+def match_interval(ours: Description, data: Description, *, whose: str) -> int:
+    """Refuses data of another system than ours; returns how many of its intervals are one of ours.
+
+    The arguments are those of `refuse_other_system`. The interval of ours may be a whole multiple
+    of that of the data, as it is for a model that was trained with a lag.
+    """
+    ratio = ours.interval / data.interval
+    every = max(1, round(ratio))
+    if abs(ratio - every) <= _ROUNDING * ratio:
+        data = data.model_copy(update={"interval": ours.interval})
+    refuse_other_system(ours, data, whose=whose)
+    return every
 
 
 def first_difference(here: Any, there: Any, key: str = "") -> tuple[str, str, str] | None:  # noqa: ANN401

@@ -44,10 +44,15 @@ def weights(bench, frames, name, **settings):
 
 @pytest.mark.parametrize("order", ["random", "blocks"])
 @pytest.mark.parametrize("name", ["tampl", "jld-recon", "vamp", "macro-only"])
-def test_streamed_frames_give_the_same_weights(bench, streamed, small_blocks, name, order):
+@pytest.mark.parametrize("lag", [1, 2])
+def test_streamed_frames_give_the_same_weights(bench, lazy, small_blocks, name, order, lag):
+    options = {"device": bench.frames.device, "dtype": torch.float64, "lag": lag}
+    whole, streamed = (
+        Frames.load(data, bench.statistics, **options) for data in (bench.data, lazy)
+    )
     window = {"jld-recon": 3}.get(name, 2)
-    settings = {"order": order, "window": window, "fraction": 0.8}
-    one, losses = weights(bench, bench.frames, name, **settings)
+    settings = {"order": order, "window": window, "fraction": 0.8, "lag": lag}
+    one, losses = weights(bench, whole, name, **settings)
     other, same = weights(bench, streamed, name, **settings)
     assert losses == same
     assert all(torch.equal(one[key], other[key]) for key in one)
@@ -73,7 +78,7 @@ def test_an_order_is_a_permutation_in_groups_of_blocks(bench, small_blocks):
 def test_few_blocks_are_one_group(bench):
     """Data that fit into a group are in the random order of all their windows."""
     plain = select(bench.frames, bench.training(), 0)
-    blocks = Selection(plain.starts, plain.window, bench.frames.block)
+    blocks = Selection(plain.starts, plain.window, block=bench.frames.block)
     orders = [
         torch.cat(list(each.batches(7, torch_generator(3, "order")))) for each in (plain, blocks)
     ]

@@ -269,7 +269,7 @@ class Dataset:
         labels: Sequence[str] | None = None,
         present: ArrayLike | Sequence[ArrayLike] | None = None,
     ) -> None:
-        rows = microstate.count if isinstance(microstate, Particles) else None
+        rows = microstate.shape[0] if isinstance(microstate, Particles) else None
         states, macrostates, present = _stack_all(x, y, present, rows=rows)
         macrostates = _check_macrostates(macrostates, present)
         if states.ndim < 3 or states.shape[:2] != macrostates.shape[:2]:
@@ -542,8 +542,9 @@ def _stack(
                 "may differ in the number of frames alone"
             )
         if len(shapes) > 1:
-            longest = tuple(max(sizes) for sizes in zip(*shapes, strict=True))
-            whole = np.zeros((len(parts), *longest), np.result_type(*parts))
+            frames, *sizes = (max(lengths) for lengths in zip(*shapes, strict=True))
+            sizes = sizes if rows is None or len(inner) == 1 else [rows, *sizes[1:]]
+            whole = np.zeros((len(parts), frames, *sizes), np.result_type(*parts))
             for place, part in zip(whole, parts, strict=True):
                 place[tuple(slice(size) for size in part.shape)] = part
             return whole, [len(part) for part in parts]

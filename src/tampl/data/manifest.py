@@ -87,7 +87,7 @@ class Split(Frozen):
         return self
 
     @model_serializer(mode="wrap")
-    def _leave_out_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, int]:
+    def _leave_out_defaults(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # Stores from before there were several runs, or holes, keep their identity.
         kept = {"count", "members", *(["runs"] * (self.runs > 1)), *(["holes"] * self.holes)}
         return {key: value for key, value in dump(self).items() if key in kept}

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
-from ..data.dataset import Normalization
+from ..data.dataset import Normalization, average_present
 from ..errors import InputError
 from ..files import replacing
 from .metrics import standardized_future
@@ -157,15 +157,23 @@ class Cases:
             raise InputError(f"{path} lacks {error}; evaluate the run again") from error
 
 
-def curve(macrostates: NDArray[Any]) -> Curve:
+def curve(macrostates: NDArray[Any], *, holes: bool = False) -> Curve:
     """Mean and standard deviation of an ensemble (N, F, m).
 
     A trajectory (F, m), or an ensemble of one, has no spread.
+
+    Arguments:
+        macrostates: The ensemble.
+        holes: Whether NaN stands for frames that are missing, which are left out.
     """
     y = np.asarray(macrostates, dtype=np.float64)
     if y.ndim == 2:
         return Curve(y, None)
-    return Curve(y.mean(axis=0), y.std(axis=0, ddof=1) if len(y) > 1 else None)
+    if len(y) == 1 or not (holes and np.isnan(y).any()):
+        return Curve(y.mean(axis=0), y.std(axis=0, ddof=1) if len(y) > 1 else None)
+    mean, members = average_present(y, axis=0), (~np.isnan(y)).sum(axis=0)
+    with np.errstate(invalid="ignore"):  # of a single member there is no spread
+        return Curve(mean, np.sqrt(np.nansum((y - mean) ** 2, axis=0) / (members - 1)))
 
 
 def choose_cases(
@@ -204,9 +212,10 @@ def choose_cases(
 
 
 def _find_twins(references: NDArray[Any], normalization: Normalization) -> tuple[int, int]:
-    mean = references.mean(axis=1, dtype=np.float64)
+    mean = average_present(np.asarray(references, dtype=np.float64), axis=1)
     start = np.asarray(normalization.standardize(mean[:, 0]), dtype=np.float64)
     future = standardized_future(mean, normalization).reshape(len(mean), -1)
+    future = np.where(np.isnan(future), 0.0, future)  # where a frame is missing, none differs
     apart = pdist(start, "chebyshev")
     # Without a pair that coincides this leaves the nearest pair alone.
     candidates = apart <= max(_COINCIDE, apart.min())

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .metrics import leave_out_holes
+
 __all__ = ["Peak", "Peaks", "peaks", "plain_peaks", "read_peaks", "spread_ratios"]
 
 
@@ -60,14 +62,17 @@ def read_peaks(plain: Mapping[str, Mapping[str, Any]]) -> Peaks:
 def spread_ratios(predicted: NDArray[Any], reference: NDArray[Any]) -> list[float]:
     """Spread of an ensemble (G, N, F, m) over that of the references, for every observable.
 
-    NaN where the references have none, as those of a conserved quantity.
+    NaN where the references have none, as those of a conserved quantity. Times at which fewer than
+    two references exist are left out.
     """
-    ours, truth = (_mean_variance(y) for y in (predicted, reference))
+    future = [np.asarray(y, dtype=np.float64)[:, :, 1:] for y in (predicted, reference)]
+    parts = leave_out_holes(*future, least=2)
+    ours = sum(part.share * _mean_variance(part.ours) for part in parts)
+    truth = sum((part.share * _mean_variance(part.truth) for part in parts), np.zeros(()))
     ratios = np.full_like(truth, np.nan)
     np.divide(ours, truth, out=ratios, where=truth > 0)
     return np.sqrt(ratios).tolist()
 
 
-def _mean_variance(ensemble: NDArray[Any]) -> NDArray[np.float64]:
-    future = np.asarray(ensemble, dtype=np.float64)[:, :, 1:]
-    return future.var(axis=1, ddof=1).mean(axis=(0, 1))
+def _mean_variance(ensemble: NDArray[np.float64]) -> NDArray[np.float64]:
+    return ensemble.var(axis=1, ddof=1).mean(axis=(0, 1))

@@ -26,6 +26,11 @@ references' half of RMSE_floor^2, and has no MMD.
 CRPS = <|y - y_ref|> - 1/2 <|y - y'|>, the last mean over distinct members, is what an ensemble is
 worth against single trajectories.
 
+Where frames are missing (NaN) in the reference, the means run over the frames that exist: a
+marginal with N_gt reference members is compared with all N of the forecast, and its floor is
+s^2 (1/N + 1/N_gt) instead of 2 s^2 / N. A marginal without reference does not count, and the CRPS
+is the mean over all single trajectories and times.
+
 References: the paper's appendix "Metric Definitions and Evaluation Details"; Gneiting and Raftery,
 "Strictly proper scoring rules, prediction, and estimation", JASA 2007.
 """
@@ -45,11 +50,13 @@ from ..errors import InputError
 
 __all__ = [
     "FLOOR",
+    "Part",
     "Score",
     "crps",
     "distinct_kernel_mean",
     "excess",
     "floor",
+    "leave_out_holes",
     "marginal_mmd2",
     "rmse",
     "score",
@@ -74,7 +81,8 @@ def score(predicted: NDArray[Any], reference: NDArray[Any], normalization: Norma
     Arguments:
         predicted: An ensemble (G, N, F, m) or one deterministic trajectory for each initial
             microstate (G, F, m), in physical units, frame t = 0 included (it is not scored).
-        reference: Simulated ensemble (G, N', F, m) in physical units, frame t = 0 included.
+        reference: Simulated ensemble (G, N', F, m) in physical units, frame t = 0 included; NaN
+            in frames that are missing.
         normalization: The training data's statistics.
 
     Returns:
@@ -85,9 +93,13 @@ def score(predicted: NDArray[Any], reference: NDArray[Any], normalization: Norma
     _check_forecast(predicted, reference)
     ours = standardized_future(predicted, normalization)
     truth = standardized_future(reference, normalization)
+    ensembles = ours[:, None] if predicted.ndim == 3 else ours
+    parts = leave_out_holes(ensembles, truth)
+    error = sum(p.share * _mean_square(p.ours.mean(axis=1), p.truth.mean(axis=1)) for p in parts)
+    root = float(np.sqrt(error))
     if predicted.ndim == 3:
-        return Score(rmse(ours, truth.mean(axis=1)), None)
-    return Score(rmse(ours.mean(axis=1), truth.mean(axis=1)), marginal_mmd2(ours, truth))
+        return Score(root, None)
+    return Score(root, sum(p.share * marginal_mmd2(p.ours, p.truth) for p in parts))
 
 
 def crps(predicted: NDArray[Any], reference: NDArray[Any], normalization: Normalization) -> float:
@@ -99,9 +111,12 @@ def crps(predicted: NDArray[Any], reference: NDArray[Any], normalization: Normal
         reference: Trajectories (G, N', F, m), likewise.
         normalization: The training data's statistics.
     """
-    ours, truth = (
-        _member_rows(standardized_future(y, normalization)) for y in (predicted, reference)
-    )
+    ours, truth = (standardized_future(y, normalization) for y in (predicted, reference))
+    parts = leave_out_holes(ours, truth, single=True)
+    return sum(p.share * _crps(_member_rows(p.ours), _member_rows(p.truth)) for p in parts)
+
+
+def _crps(ours: Tensor, truth: Tensor) -> float:
     members, pairs = ours.shape[1], ours.shape[1] * truth.shape[1]
     parts = zip(_parts(ours, pairs, _BLOCK), _parts(truth, pairs, _BLOCK), strict=True)
     apart = sum((u[:, :, None] - v[:, None, :]).abs_().sum().item() for u, v in parts)
@@ -123,7 +138,60 @@ def rmse(predicted_mean: NDArray[Any], reference_mean: NDArray[Any]) -> float:
             f"`predicted_mean` has shape {ours.shape} and `reference_mean` {truth.shape}; both "
             "must be the same non-empty (G, T, D): microstates, times, features"
         )
-    return float(np.sqrt(np.mean((ours - truth) ** 2)))
+    return float(np.sqrt(_mean_square(ours, truth)))
+
+
+def _mean_square(ours: NDArray[np.float64], truth: NDArray[np.float64]) -> float:
+    return float(np.mean((ours - truth) ** 2))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Marginals of which all have the same number of reference members.
+
+    Attributes:
+        ours: The forecast's members, (G, N, T, D).
+        truth: The references, (G, N', T, D), without missing frames.
+        share: The weight of these marginals among all.
+    """
+
+    ours: NDArray[np.float64]
+    truth: NDArray[np.float64]
+    share: float
+
+
+def leave_out_holes(
+    ours: NDArray[np.float64], truth: NDArray[np.float64], *, least: int = 1, single: bool = False
+) -> list[Part]:
+    """Sorts marginals by the number of reference members that exist; shares add up to one.
+
+    Arguments:
+        ours: An ensemble (G, N, T, D).
+        truth: References (G, N', T, D), NaN in missing frames.
+        least: Marginals with fewer reference members do not count.
+        single: Whether a marginal counts once for each of its reference members.
+    """
+    if not np.isnan(truth).any():
+        return [Part(ours, truth, 1.0)]
+    # One row for each microstate and time: (G, T, N, D).
+    ours, truth = (each.swapaxes(1, 2) for each in (ours, truth))
+    there = ~np.isnan(truth[..., 0])
+    count = there.sum(axis=2)
+    weight = np.where(count >= least, count if single else 1, 0)
+    if not weight.any():
+        raise InputError(
+            f"`reference` has no time after t = 0 with {least} trajectories at least: nothing can "
+            "be scored"
+        )
+    return [
+        Part(
+            ours[rows][:, :, None],
+            truth[rows][there[rows]].reshape(-1, number, 1, truth.shape[-1]),
+            float(weight[rows].sum() / weight.sum()),
+        )
+        for number in np.unique(count[weight > 0])
+        for rows in [count == number]
+    ]
 
 
 def marginal_mmd2(
@@ -232,9 +300,13 @@ def floor(reference: NDArray[Any], normalization: Normalization) -> Score:
         )
     members = reference.shape[1]
     truth = standardized_future(reference, normalization)
-    variance = truth.var(axis=1, ddof=1).mean()
-    kappa = distinct_kernel_mean(truth)
-    return Score(float(np.sqrt(2.0 * variance / members)), 2.0 * (1.0 - kappa) / members)
+    variance = mmd = 0.0
+    for part in leave_out_holes(truth, truth, least=2):
+        # The noise of both ensembles, of which the references' may have fewer members.
+        noise = part.share * (1.0 + members / part.truth.shape[1])
+        variance += noise * part.truth.var(axis=1, ddof=1).mean()
+        mmd += noise * (1.0 - distinct_kernel_mean(part.truth))
+    return Score(float(np.sqrt(variance / members)), mmd / members)
 
 
 def excess(score: Score, floor: Score) -> Score:

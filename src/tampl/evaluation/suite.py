@@ -4,6 +4,8 @@ Beside the model stand the mean training trajectory (a forecast that ignores the
 persistence (a forecast that stays at y_0), the closures of a system, and the floor: what a perfect
 model would score, ensembles being finite. Where an initial microstate has a single trajectory, the
 mean of the forecast is compared with that trajectory, and there is neither an MMD nor a floor.
+Forecasts cover all times; frames that are missing in the data are not scored. A model that was
+trained with a lag is compared with every frame of the data that it forecasts.
 """
 
 import warnings
@@ -14,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.dataset import Dataset, Normalization, References
-from ..description import refuse_other_system
+from ..data.dataset import Dataset, Normalization, References, average_present
+from ..description import match_interval
 from ..errors import ForecastWarning, InputError
 from ..forecast import Forecast
 from ..models import MacroModel
@@ -112,7 +114,13 @@ def evaluate(
             "model and a tampl.Dataset(x, y, ...)"
         )
     truth = data.references if isinstance(data, Dataset) else data
-    refuse_other_system(model.description, truth.description, whose="the model")
+    every = match_interval(model.description, truth.description, whose="the model")
+    if truth.y.shape[2] <= every:
+        raise InputError(
+            f"`data` has trajectories of {truth.y.shape[2]} frames, and a step of the model is "
+            f"{every} of them; give longer trajectories"
+        )
+    truth = truth.thin(every)
     members, frames = truth.y.shape[1:3]
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", ForecastWarning)
@@ -130,7 +138,7 @@ def evaluate(
     # One trajectory is no distribution to compare with.
     ensemble = model.stochastic and members > 1
     predictions = {name: ours.samples if ensemble else ours.mean}
-    predictions |= {key: closure(truth.x) for key, closure in (closures or {}).items()}
+    predictions |= {k: closure(truth.x)[:, ::every] for k, closure in (closures or {}).items()}
     statistics = model.normalization
     shown = dict(predictions)
     predictions |= _constant_forecasts(model, truth)
@@ -150,10 +158,16 @@ def evaluate(
         cases=_keep_cases(ours, truth, shown, statistics) if len(truth) > 1 else None,
         peaks={
             key: dict(zip(ours.symbols, peaks(y, ours.times), strict=True))
-            for key, y in {"reference": truth.y, **shown}.items()
+            for key, y in {"reference": _mean_known(truth.y), **shown}.items()
         },
         spread={symbol: r for symbol, r in zip(ours.symbols, ratios, strict=False) if r == r},
     )
+
+
+def _mean_known(y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean trajectories (G, F, m), which have no peak where no trajectory is known."""
+    mean = average_present(y, axis=1)
+    return np.where(np.isnan(mean), -np.inf, mean)
 
 
 def _constant_forecasts(model: MacroModel, truth: References) -> dict[str, NDArray[np.float64]]:
@@ -179,7 +193,7 @@ def _keep_cases(
             index=index,
             label=str(truth.labels[index]),
             microstate=truth.x[index],
-            reference=curve(truth.y[index]),
+            reference=curve(truth.y[index], holes=True),
             predictions={key: curve(y[index]) for key, y in predictions.items()},
         )
         for index in dict.fromkeys([*first, *twins])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..data import CheckReport, Store, check_store, generate
 from ..data.dataset import Dataset, References
-from ..description import refuse_other_system
+from ..description import match_interval, refuse_other_system
 from ..errors import InputError
 from ..evaluation import evaluate
 from ..evaluation.comparison import Comparison, compare_trials
@@ -249,7 +249,7 @@ def evaluate_run(run: AnyPath, data: AnyPath, *, device: str = "auto") -> dict[s
     """Scores a run on the test split of a store and keeps the record beside the model."""
     opened, store, device = Run.open(run), Store.open(data), resolve_device(device)
     model = opened.load_model(device)
-    refuse_other_system(model.description, store.description, whose="the model")
+    match_interval(model.description, store.description, whose="the model")
     system = find_system(store.description)
     evaluation = evaluate(
         model,

@@ -71,6 +71,7 @@ class Method(Frozen, ABC):
         *,
         epochs: int | None = None,
         seed: int | None = None,
+        lag: int | None = None,
         device: str = "auto",
         encoder: Part | nn.Module = None,
         transition: Part = None,
@@ -93,6 +94,8 @@ class Method(Frozen, ABC):
                 are then not trained on.
             epochs: Passes over the training pairs, for each of the method's turns.
             seed: Governs initial weights, batch order and noise; 42 by default.
+            lag: Frames of the data in one step of the model, 1 by default. The model learns from
+                all frames that are so far apart, and forecasts in steps of `lag` intervals.
             device: A torch device; "auto" takes a GPU where there is one.
             encoder: E by name, by specification, or any module that takes the network input of
                 the microstates (B, ...) and returns latent states (B, latent_dim).
@@ -100,7 +103,7 @@ class Method(Frozen, ABC):
             readout: R by name or by specification.
             decoder: The decoder of methods that reconstruct, by name or by specification.
             architecture: All parts together, as in a recipe; then no part is given by itself.
-            training: Batches, rates and lengths, as in a recipe; `epochs` and `seed` take
+            training: Batches, rates and lengths, as in a recipe; `epochs`, `seed` and `lag` take
                 precedence.
             keeper: Where models and states of the training go, to take it up after an
                 interruption; in memory by default.
@@ -121,6 +124,7 @@ class Method(Frozen, ABC):
         for name, value, least in (
             ("epochs", epochs, 1),
             ("seed", seed, 0),
+            ("lag", lag, 1),
             ("models", models, 1),
         ):
             if value is not None and value < least:
@@ -132,8 +136,11 @@ class Method(Frozen, ABC):
         if valid is None:
             train, valid = _split_validation(train)
         refuse_other_system(train.description, valid.description, whose="the training set")
+        if lag is None:
+            lag = 1 if training is None else training.lag
+        _refuse_long_lag(train, valid, lag)
         training = _complete_training(
-            training or default_training(train, epochs=epochs), epochs, seed
+            training or default_training(train, epochs=epochs, lag=lag), epochs, seed, lag
         )
         trained = [
             self._train_one(
@@ -162,7 +169,8 @@ class Method(Frozen, ABC):
         deadline: float | None,
         progress: bool,
     ) -> MacroModel:
-        statistics, description = train.statistics, train.find_conserved()
+        lag, statistics = training.lag, train.statistics
+        description, valid = train.find_conserved().thin(lag), valid.thin(lag)
         trainer = make_trainer(
             self,
             train,
@@ -173,7 +181,7 @@ class Method(Frozen, ABC):
         )
 
         def make_model(trained: Modules) -> MacroModel:
-            model = MacroModel(description, statistics=statistics, modules=trained)
+            model = MacroModel(description, statistics=statistics.thin(lag), modules=trained)
             model.enclose(train)
             return model
 
@@ -219,7 +227,8 @@ def make_trainer(
         )
     if method.latent_dim is not None:
         architecture = architecture.model_copy(update={"latent_dim": method.latent_dim})
-    frames = Frames.load(train, statistics or train.statistics, device=device)
+    statistics = statistics or train.statistics
+    frames = Frames.load(train, statistics, lag=training.lag, device=device)
     if isinstance(architecture.encoder, ModuleEncoderSpec):
         _refuse_other_size(architecture, frames)
     with ambient_seed(training.seed, "weights"):
@@ -238,7 +247,8 @@ def rollout_rmse(model: MacroModel, valid: Dataset, *, members: int) -> float:
     for part in model.roll_out(valid.x[:, 0], valid.y[:, 0], sizes=sizes):
         mean[part.states, part.times] = part.y.mean(axis=1)
     ours, truth = (model.normalization.standardize(y[:, 1:]) for y in (mean, valid.y))
-    return float(np.sqrt(np.mean((ours - truth) ** 2)))
+    known = ... if valid.present is None else valid.present[:, 1:]
+    return float(np.sqrt(np.mean((ours[known] - truth[known]) ** 2)))
 
 
 def _refuse_arrays(train: object, valid: object) -> None:
@@ -249,10 +259,22 @@ def _refuse_arrays(train: object, valid: object) -> None:
             )
 
 
+def _refuse_long_lag(train: Dataset, valid: Dataset, lag: int) -> None:
+    # A model is validated on frames that are whole lags after t = 0.
+    if train.count_pairs(lag) and not np.isnan(valid.y[:, lag::lag]).all():
+        return
+    short = min(data.y.shape[1] for data in (train, valid))
+    raise InputError(
+        f"`lag` is {lag} and trajectories have {short} frames; training needs two frames that are "
+        "a lag apart, and validation one that is a lag after the first: choose a smaller lag, or "
+        "longer trajectories"
+    )
+
+
 def _complete_training(
-    training: TrainingSpec, epochs: int | None, seed: int | None
+    training: TrainingSpec, epochs: int | None, seed: int | None, lag: int
 ) -> TrainingSpec:
-    changes = {"epochs": epochs, "seed": seed}
+    changes = {"epochs": epochs, "seed": seed, "lag": lag}
     given = {key: value for key, value in changes.items() if value is not None}
     return TrainingSpec.model_validate({**training.model_dump(), **given})
 

@@ -105,14 +105,15 @@ def complete_architecture(
     )
 
 
-def default_training(train: Dataset, *, epochs: int | None = None) -> TrainingSpec:
+def default_training(train: Dataset, *, epochs: int | None = None, lag: int = 1) -> TrainingSpec:
     """How to train on a data set.
 
     Arguments:
         train: The training set.
         epochs: The number of epochs, where the user has chosen it.
+        lag: Frames of the data in one step of the model.
     """
-    pairs = len(train) * (train.y.shape[1] - 1)
+    pairs = train.count_pairs(lag)
     least, most = BATCHES
     batch_size = min(most, max(least, 2 ** round(log2(max(1, pairs / STEPS_PER_EPOCH)))))
     steps = -(-pairs // batch_size)
@@ -122,6 +123,7 @@ def default_training(train: Dataset, *, epochs: int | None = None) -> TrainingSp
     return TrainingSpec(
         epochs=epochs,
         batch_size=batch_size,
+        lag=lag,
         representation=OptimiserSpec(learning_rate=RATE),
         transition=OptimiserSpec(learning_rate=RATE, average=decay),
         validate_every=max(1, epochs // 14),
@@ -148,7 +150,8 @@ def _choose_lattice(train: Dataset) -> tuple[Frozen, Frozen]:
 
 
 def _choose_particles(train: Dataset) -> tuple[Frozen, Frozen]:
-    numbers = np.count_nonzero(train.x[..., -1], axis=-1)
+    known = ... if train.present is None else train.present
+    numbers = np.count_nonzero(train.x[known][..., -1], axis=-1)
     varies = True if numbers.min() < numbers.max() else None
     encoder = DeepSetEncoderSpec(name="deepset", widths=(128, 128), hidden=(128,), counts=varies)
     return encoder, SplineDecoderSpec(name="spline", transforms=2, hidden=(64, 64), particles=32)

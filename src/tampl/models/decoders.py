@@ -8,7 +8,7 @@ microstate.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -124,19 +124,29 @@ class ParticleDecoder(Decoder):
         law: The law of one particle.
         particles: Particles drawn from each set.
         noise: Standard deviation of the noise, in units of network input.
+        locate: Takes the first columns of the network input to positions in [-1, 1]; by default
+            they are these positions. The box is not reconstructed.
     """
 
-    def __init__(self, law: ParticleLaw, *, particles: int, noise: float) -> None:
+    def __init__(
+        self,
+        law: ParticleLaw,
+        *,
+        particles: int,
+        noise: float,
+        locate: Callable[[Tensor], Tensor] = lambda columns: columns,
+    ) -> None:
         super().__init__()
         self.law = law
+        self.locate = locate
         self.particles = particles
         self.noise = noise
 
     def loss(self, z: Tensor, x: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
-        dim = self.law.dim
-        chosen = choose(x[..., dim:].sum(dim=-1), noise["place"])
+        chosen = choose(x[..., -self.law.types :].sum(dim=-1), noise["place"])
         particles = x.gather(1, chosen.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
-        r, one_hot = particles[..., :dim] + self.noise * noise["jitter"], particles[..., dim:]
+        columns, one_hot = particles.tensor_split([-self.law.types], dim=-1)
+        r = self.locate(columns) + self.noise * noise["jitter"]
         z = z.unsqueeze(1).expand(-1, r.shape[1], -1)
         log_type = (one_hot * self.law.log_type(r, z)).sum(dim=-1)
         return -(self.law.log_position(r, z) + log_type).mean()
@@ -244,7 +254,9 @@ class SplineDecoderSpec(DecoderSpec):
             hidden=self.hidden,
             type_hidden=self.type_hidden,
         )
-        return ParticleDecoder(law, particles=self.particles, noise=self.noise)
+        return ParticleDecoder(
+            law, particles=self.particles, noise=self.noise, locate=microstate.locate
+        )
 
 
 class ImageDecoderSpec(DecoderSpec):

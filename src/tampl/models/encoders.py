@@ -97,6 +97,7 @@ class DeepSetEncoderSpec(EncoderSpec):
         return DeepSet(
             microstate.dim,
             microstate.types,
+            embed=microstate.embed,
             outputs=latent_dim,
             widths=self.widths,
             hidden=self.hidden,

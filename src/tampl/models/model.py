@@ -237,12 +237,13 @@ class MacroModel(nn.Module):
     @torch.no_grad()
     def enclose(self, train: Dataset) -> None:
         """Takes the envelope of the training set; a model that is not sound has none."""
-        count, frames = train.y.shape[:2]
+        shape, present = train.y.shape[:2], train.present
+        count = shape[0] * shape[1] if present is None else int(present.sum())
         # Not every k-th frame, which would be the same time of every trajectory for some k.
-        chosen = (
-            np.linspace(0, count * frames - 1, min(SAMPLED, count * frames)).round().astype(int)
-        )
-        place = np.unravel_index(chosen, (count, frames))
+        chosen = np.linspace(0, count - 1, min(SAMPLED, count)).round().astype(int)
+        if present is not None:
+            chosen = np.flatnonzero(present)[chosen]
+        place = np.unravel_index(chosen, shape)
         parts = [
             self._start_arrays(train.x[run, frame], train.y[run, frame])
             for run, frame in zip(

@@ -19,7 +19,7 @@ References: Zaheer et al., "Deep Sets", NeurIPS 2017; Durkan et al., "Neural Spl
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
@@ -58,6 +58,8 @@ class DeepSet(nn.Module):
     Arguments:
         dim: Coordinates of a particle, the first columns of the input.
         types: Number of types, whose one-hot is the last columns; all zero where no particle is.
+        embed: What the first columns are of coordinates in [-1, 1], (..., dim) to (..., features);
+            the coordinates themselves by default.
         outputs: Size of the encoding.
         widths: Features of a particle after each shared layer.
         hidden: Hidden widths of the closing MLP.
@@ -77,6 +79,7 @@ class DeepSet(nn.Module):
         dim: int,
         types: int,
         *,
+        embed: Callable[[Tensor], Tensor] = lambda coordinates: coordinates,
         outputs: int,
         widths: Sequence[int],
         hidden: Sequence[int],
@@ -87,9 +90,11 @@ class DeepSet(nn.Module):
         self.types = types
         self.counted = counted
         self.dtype = dtype
+        places = self._places(dim, embed)
+        features = places.shape[1]
         self.layers = nn.ModuleList(
             nn.Linear(width, next_width, bias=False)
-            for width, next_width in pairwise([dim + types, *widths])
+            for width, next_width in pairwise([features + types, *widths])
         )
         self.head = MLP(widths[-1] + (counted is not None), outputs, hidden=hidden)
         for layer in (*self.layers[1:], *self.head):
@@ -100,15 +105,19 @@ class DeepSet(nn.Module):
                     nn.init.zeros_(layer.bias)
         # A particle has its coordinates and one type; the other inputs are zero.
         first = self.layers[0].get_parameter("weight")
-        nn.init.normal_(first, std=CONTRAST / (dim + 1) ** 0.5)
+        nn.init.normal_(first, std=CONTRAST / (features + 1) ** 0.5)
         # Kept with the weights, which mean nothing without it.
-        self.register_buffer("mixed", self._mixture(dim))
+        self.register_buffer("mixed", self._mixture(places))
+
+    @staticmethod
+    def _places(dim: int, embed: Callable[[Tensor], Tensor]) -> Tensor:
+        """The first columns of particles at every point of a grid."""
+        axis = (torch.arange(_GRID) + 0.5) * (2 / _GRID) - 1
+        return embed(torch.cartesian_prod(*[axis] * dim).reshape(-1, dim))
 
     @torch.no_grad()
-    def _mixture(self, dim: int) -> Tensor:
-        """The mean of phi over particles of every type at every point of a grid."""
-        axis = (torch.arange(_GRID) + 0.5) * (2 / _GRID) - 1
-        places = torch.cartesian_prod(*[axis] * dim).reshape(-1, dim)
+    def _mixture(self, places: Tensor) -> Tensor:
+        """The mean of phi over particles of every type at some places."""
         types = torch.eye(self.types).repeat_interleave(len(places), dim=0)
         particles = torch.cat([places.repeat(self.types, 1), types], dim=-1)
         return self.features(particles, particles.dtype).mean(dim=0)
@@ -166,6 +175,7 @@ class ParticleLaw(nn.Module):
     ) -> None:
         super().__init__()
         self.dim = dim
+        self.types = types
         self.positions = NSF(
             dim,
             context=latent_dim,

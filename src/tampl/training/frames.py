@@ -1,15 +1,16 @@
 """Which frames a training sees: all frames on the device, windows of them, moved by symmetries.
 
 Frames of all trajectories lie one after another; a *pair* is the index t of a frame whose
-successor t + 1 belongs to the same trajectory. A batch of indices becomes network input on the
-device, so the stored form (a byte per site) is all that is ever resident; a training with
-symmetries keeps it twice. Microstates that are not in memory, or that do not fit on the device,
-are read in batches (`streaming.py`); macrostates are always on the device.
+successor t + lag belongs to the same trajectory, where both exist. A batch of indices becomes
+network input on the device, so the stored form (a byte per site) is all that is ever resident; a
+training with symmetries keeps it twice. Microstates that are not in memory, or that do not fit on
+the device, are read in batches (`streaming.py`); macrostates are always on the device.
 
-A *window* of W frames holds W - 1 pairs, so whatever encodes both ends of its pairs encodes W
-frames for W - 1 pairs instead of two for each; W = 2 is plain pairs. Windows tile the trajectories
-from an offset that is drawn anew for each selection, and a stated fraction of them, at random, is
-what one selection holds.
+A *window* of W frames, each a lag after the one before, holds W - 1 pairs, so whatever encodes
+both ends of its pairs encodes W frames for W - 1 pairs instead of two for each; W = 2 is plain
+pairs. Windows tile the trajectories from an offset that is drawn anew for each selection, and a
+stated fraction of them, at random, is what one selection holds. With a lag, a trajectory is as
+many interleaved ones, and each is tiled. A window with a missing frame is left out.
 
 Symmetries move whole trajectories, not single frames, which keeps pairs and windows intact. They
 are drawn anew where the latent cache is made anew, so that the cache is that of the frames a stage
@@ -64,6 +65,8 @@ class Frames:
         pairs: Index of the first frame of every pair, (n_pairs,).
         length: Frames of a trajectory.
         microstate: The kind of microstate, which makes the network input.
+        lag: Frames from one end of a pair to the other.
+        present: Which frames exist, (n_frames,); None where all do.
     """
 
     stored: Tensor | Outside
@@ -71,6 +74,8 @@ class Frames:
     pairs: Tensor
     length: int
     microstate: Microstate
+    lag: int = 1
+    present: Tensor | None = None
 
     @classmethod
     def load(
@@ -78,6 +83,7 @@ class Frames:
         data: Dataset,
         statistics: Statistics,
         *,
+        lag: int = 1,
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
     ) -> "Frames":
@@ -86,18 +92,25 @@ class Frames:
         Arguments:
             data: The trajectories.
             statistics: What standardises macrostates, and microstates where their kind is.
+            lag: Frames from one end of a pair to the other.
             device: Where to keep and to train.
             dtype: Precision of the networks.
         """
         runs, frames = data.y.shape[:2]
         y = torch.from_numpy(statistics.y.standardize(data.y))
         index = torch.arange(runs * frames, device=device).view(runs, frames)
+        pairs, present = index[:, : max(0, frames - lag)].flatten(), None
+        if data.present is not None:
+            present = torch.from_numpy(data.present).flatten().to(device)
+            pairs = pairs[present[pairs] & present[pairs + lag]]
         return cls(
             stored=_store(data, statistics, torch.device(device)),
             macrostates=y.flatten(0, 1).to(device, dtype),
-            pairs=index[:, :-1].flatten(),
+            pairs=pairs,
             length=frames,
             microstate=data.description.microstate,
+            lag=lag,
+            present=present,
         )
 
     def __len__(self) -> int:
@@ -131,17 +144,27 @@ class Frames:
         """Standardised macrostates of the frames at `index`."""
         return self.macrostates[index]
 
+    @property
+    def steps(self) -> int:
+        """Frames of a trajectory that are a lag apart."""
+        return (self.length - 1) // self.lag + 1
+
     def windows(self, size: int, offset: int) -> Tensor:
         """Starts of windows of `size` frames that follow each other, sharing their end frames.
 
         Arguments:
-            size: Frames in a window, at least two and at most those of a trajectory.
-            offset: First frame of the first window of each trajectory.
+            size: Frames in a window, at least two and at most `steps`.
+            offset: Place of the first window in each trajectory, in lags.
         """
         device = self.pairs.device
-        within = torch.arange(offset, self.length - size + 1, size - 1, device=device)
+        within = torch.arange(max(0, self.length - self.lag * (size - 1)), device=device)
+        place = within // self.lag - offset
+        within = within[(place >= 0) & (place % (size - 1) == 0)]
         first = torch.arange(0, len(self), self.length, device=device)
-        return (first[:, None] + within).flatten()
+        starts = (first[:, None] + within).flatten()
+        if self.present is None:
+            return starts
+        return starts[self.present[spans(starts, size, self.lag)].view(-1, size).all(dim=1)]
 
     def field(self, name: str, index: Tensor) -> Tensor:
         """`x` or `y` of the frames at `index`, by name."""
@@ -170,17 +193,24 @@ class Selection:
     Attributes:
         starts: Index of the first frame of each window, (n,).
         window: Frames in a window.
+        lag: Frames from one of them to the next.
         block: Frames in a block, where the order of a pass is that of blocks.
     """
 
     starts: Tensor
     window: int
+    lag: int = 1
     block: int | None = None
 
     @property
     def pairs(self) -> Tensor:
         """Index of the first frame of every pair, (n (W - 1),)."""
-        return spans(self.starts, self.window - 1)
+        return spans(self.starts, self.window - 1, self.lag)
+
+    @property
+    def frames(self) -> Tensor:
+        """Index of every frame, (n W,)."""
+        return spans(self.starts, self.window, self.lag)
 
     def batches(
         self, batch_size: int, generator: torch.Generator, *, steps: int | None = None
@@ -221,34 +251,48 @@ def select(frames: Frames, training: TrainingSpec, number: int) -> Selection:
         number: Which of the selections of a training; with all pairs each is the same.
     """
     generator = torch_generator(training.seed, "windows", number)
-    room = min(training.window - 1, frames.length - training.window + 1)
-    offset = int(torch.randint(room, (), generator=generator))
+    offset = int(torch.randint(_room(frames, training), (), generator=generator))
     starts = frames.windows(training.window, offset)
     kept = _kept(training, len(starts))
     if kept < len(starts):
         chosen = torch.randperm(len(starts), generator=generator)[:kept].sort().values
         starts = starts[chosen.to(starts.device)]
     block = frames.block if training.order == "blocks" else None
-    return Selection(starts, training.window, block)
+    return Selection(starts, training.window, frames.lag, block)
 
 
-def spans(starts: Tensor, length: int) -> Tensor:
-    """Index of `length` consecutive frames from each start, one window after another."""
-    return (starts[:, None] + torch.arange(length, device=starts.device)).flatten()
+def spans(starts: Tensor, length: int, lag: int = 1) -> Tensor:
+    """Index of `length` frames from each start, `lag` apart, one window after another."""
+    return (starts[:, None] + lag * torch.arange(length, device=starts.device)).flatten()
 
 
 def steps_per_pass(frames: Frames, training: TrainingSpec, batch_size: int) -> int:
     """Batches of a pass, the most there can be."""
-    kept = _kept(training, len(frames.windows(training.window, 0)))
+    kept = _kept(training, max(_count_windows(frames, training)))
     return -(-kept // _windows_per_batch(batch_size, training.window))
 
 
 def refuse_long_windows(frames: Frames, training: TrainingSpec) -> None:
     """Refuses a window that no trajectory holds."""
-    if training.window > frames.length:
+    if training.window > frames.steps or not min(_count_windows(frames, training)):
+        apart = f", {frames.lag} frames apart," if frames.lag > 1 else ""
+        held = "" if frames.present is None else " at most, and some are missing"
         raise InputError(
-            f"`training.window` is {training.window}; a trajectory has {frames.length} frames"
+            f"`training.window` is {training.window}; a trajectory has {frames.steps} "
+            f"frames{apart}{held}"
         )
+
+
+def _room(frames: Frames, training: TrainingSpec) -> int:
+    """How many offsets of windows there are."""
+    return min(training.window - 1, frames.steps - training.window + 1)
+
+
+def _count_windows(frames: Frames, training: TrainingSpec) -> list[int]:
+    """How many windows there are, by their offset."""
+    return [
+        len(frames.windows(training.window, offset)) for offset in range(_room(frames, training))
+    ]
 
 
 def _kept(training: TrainingSpec, windows: int) -> int:

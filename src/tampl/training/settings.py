@@ -43,6 +43,8 @@ class TrainingSpec(Frozen):
         seed: Governs initial weights, batch order and noise.
         epochs: Epochs of each of a method's turns.
         batch_size: Pairs in a batch.
+        lag: Frames of the data in one step of the model; longer than one, its forecasts have as
+            much fewer frames.
         window: Frames in a window; batches are made of windows, of one pair each by default.
         order: Of the windows in a pass: "random", or "blocks": blocks of the data in random order,
             some of them at a time, whose windows are mixed. Blocks are for data that are read
@@ -60,6 +62,7 @@ class TrainingSpec(Frozen):
     seed: NonNegativeInt = 42
     epochs: PositiveInt
     batch_size: PositiveInt = 512
+    lag: PositiveInt = 1
     window: int = Field(2, ge=2)
     order: Literal["random", "blocks"] = "random"
     fraction: float = Field(1.0, gt=0, le=1)
@@ -71,10 +74,10 @@ class TrainingSpec(Frozen):
     save_every: PositiveInt = 5
 
     @model_serializer(mode="wrap")
-    def _leave_out_the_usual_order(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Runs from before there was a choice keep their identity.
-        tree = dump(self)
-        return tree if self.order != "random" else {k: v for k, v in tree.items() if k != "order"}
+    def _leave_out_the_usual(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Runs from before there was a lag or a choice of order are those of the same recipe.
+        usual = {"lag": 1, "order": "random"}
+        return {k: v for k, v in dump(self).items() if k not in usual or v != usual[k]}
 
     @property
     def averaged(self) -> OptimiserSpec:

@@ -146,7 +146,7 @@ class Trainer:
                 self._cached = None
         if turn.finish is not None:
             pairs = self.frames.pairs
-            y, y_next = self.frames.y(pairs), self.frames.y(pairs + 1)
+            y, y_next = self.frames.y(pairs), self.frames.y(pairs + self.frames.lag)
             turn.finish(self.modules, replace(self._latents(pairs), y=y, y_next=y_next))
 
     def first_batch(self, stage: Stage) -> Batch:
@@ -191,12 +191,14 @@ class Trainer:
             size = (len(self.frames), self.modules.spec.latent_dim)
             self._cache = self.frames.macrostates.new_zeros(size)
         # In place: a recorded step reads the cache where it is.
-        if self.training.fraction == 1:
-            self._cache.copy_(self._encode())
-        else:
-            selection = self._selection(part)
-            index = spans(selection.starts, selection.window).unique()
+        if self.training.fraction < 1:
+            index = self._selection(part).frames.unique()
             self._cache[index] = self._encode(index)
+        elif self.frames.present is not None:
+            index = self.frames.present.nonzero().squeeze(1)
+            self._cache[index] = self._encode(index)
+        else:
+            self._cache.copy_(self._encode())
         self._cached = part
 
     def _batches(
@@ -230,7 +232,7 @@ class Trainer:
         if block is not None:
             # A batch may hold windows of two groups of blocks.
             kept = 2 * BLOCKS_TOGETHER
-            blocks = Blocks(stored, block, reach=self.training.window, kept=kept)
+            blocks = Blocks(stored, block, reach=self.frames.lag * self.training.window, kept=kept)
 
         def read(starts: Tensor) -> dict[str, NDArray[Any]]:
             found = {}
@@ -262,11 +264,14 @@ class Trainer:
 
     def _latents(self, index: Tensor) -> Latents:
         """Finite latent states of pairs, from the cache where it holds all of them."""
-        whole = self.training.fraction == 1 and self._cached is not None
+        whole, after = (
+            self.training.fraction == 1 and self._cached is not None,
+            index + self.frames.lag,
+        )
         if self._cache is not None and whole:
-            latents = Latents(self._cache[index], self._cache[index + 1])
+            latents = Latents(self._cache[index], self._cache[after])
         else:
-            latents = Latents(self._encode(index), self._encode(index + 1))
+            latents = Latents(self._encode(index), self._encode(after))
         if not latents.both.isfinite().all():
             raise DivergenceError(
                 f"training diverged in epoch {self.epoch}: the latent states are not finite; "
@@ -278,14 +283,13 @@ class Trainer:
         """The frames that a field of the windows at some starts is of."""
         window = self.training.window
         if name == "x_window":
-            return spans(starts, window)
-        return spans(starts + 1 if name.endswith("_next") else starts, window - 1)
+            return spans(starts, window, self.frames.lag)
+        first = starts + self.frames.lag if name.endswith("_next") else starts
+        return spans(first, window - 1, self.frames.lag)
 
     def _field(self, name: str, starts: Tensor) -> Tensor:
-        source, index = (
-            name.removesuffix("_next").removesuffix("_window"),
-            self._index(name, starts),
-        )
+        source = name.removesuffix("_next").removesuffix("_window")
+        index = self._index(name, starts)
         if source == "z":
             assert self._cache is not None
             return self._cache[index]
