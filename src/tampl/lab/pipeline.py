@@ -7,6 +7,7 @@ parameters to a page with curves.
 import tokenize
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from ..memory import available_memory
 from ..models import MacroModel, resolve_device
 from ..progress import say
 from ..training import History
-from ..training.streaming import count_bytes_beside
+from ..training.streaming import BUFFERS, count_bytes_beside
 from .cluster import connected
 from .provenance import provenance
 from .recipes import Recipe, find_system
@@ -151,23 +152,25 @@ def _read_training_data(
 ) -> tuple[Dataset, Dataset]:
     """The splits to train and validate on, in memory as far as they fit there."""
     memory = available_memory() / 2 if memory is None else memory
-    description, splits = store.description, store.manifest.splits
-    frames = splits["train"].count * splits["train"].runs * description.frames
-    least = count_bytes_beside(frames, len(description.observables), recipe.model.latent_dim)
-    if least > memory:
+    description, split = store.description, store.manifest.splits["train"]
+    kind, frames = description.microstate, split.count * split.runs * description.frames
+    beside = count_bytes_beside(frames, len(description.observables), recipe.model.latent_dim)
+    # Standardised microstates and those that symmetries have moved are there twice.
+    copies = 1 + kind.standardised + bool(recipe.training.symmetries)
+    whole = frames * prod(kind.shape) * kind.dtype.itemsize
+    fits = copies * whole + beside <= memory
+    if not fits and beside + BUFFERS > memory:
         raise InputError(
             f"the training set of {store.path} has {frames:,} frames, which need "
-            f"{least / 2**30:.2f} GiB of memory even with the microstates on disk; "
+            f"{(beside + BUFFERS) / 2**30:.2f} GiB of memory even with the microstates on disk; "
             f"`memory` is {memory / 2**30:.2f} GiB: allow more, or train on fewer frames"
         )
-    # Standardised microstates and those that symmetries have moved are there twice.
-    copies = 1 + (description.microstate.standardised or bool(recipe.training.symmetries))
-    train_set = store.dataset("train", verify=True, memory=(memory - least) / copies)
-    if not isinstance(train_set.x, np.ndarray):
+    if not fits:
         say(
-            f"{train_set.x.nbytes / 2**30:.1f} GiB of microstates stay on disk and are read as "
-            f"they are needed; `memory` is {memory / 2**30:.1f} GiB"
+            f"{whole / 2**30:.2f} GiB of microstates stay on disk and are read as they are "
+            f"needed; `memory` is {memory / 2**30:.2f} GiB"
         )
+    train_set = store.dataset("train", verify=True, memory=None if fits else 0)
     # Of a validation set the training reads the first frames.
     return train_set, store.dataset("valid", verify=True, memory=memory / 8)
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from ..data.dataset import Normalization, Reader
 
-__all__ = ["Blocks", "Outside", "count_bytes_beside", "read_ahead"]
+__all__ = ["BUFFERS", "Blocks", "Outside", "count_bytes_beside", "read_ahead"]
 
 Item = TypeVar("Item")
 
@@ -41,19 +41,19 @@ _AHEAD = 16
 _BYTES_OF_INDICES = 40
 """Of the pairs, windows and order of a pass, for each frame."""
 
-_BYTES_OF_BUFFERS = 2**29
-"""Of blocks and batches in memory, about."""
+BUFFERS = 2**29
+"""Bytes of the blocks and batches of frames that are read from a disk, about."""
 
 
 def count_bytes_beside(frames: int, observables: int, latent_dim: int) -> int:
-    """Bytes that a training takes in memory beside microstates that are read from a disk.
+    """Bytes that a training takes in memory beside the microstates.
 
     Arguments:
         frames: Frames of the training set.
         observables: How many observables a macrostate has, in both precisions.
         latent_dim: Size of the latent state, which the cache holds of every frame.
     """
-    return frames * (12 * observables + 4 * latent_dim + _BYTES_OF_INDICES) + _BYTES_OF_BUFFERS
+    return frames * (12 * observables + 4 * latent_dim + _BYTES_OF_INDICES)
 
 
 @dataclass(frozen=True, eq=False)
