@@ -27,11 +27,26 @@ def make_trajectories(count: int, *, seed: int, scale: float = 1.0) -> Dataset:
 
 
 def make_references(
-    description: Description, count: int, members: int, *, seed: int, scale: float = 1.0
+    description: Description,
+    count: int,
+    members: int,
+    *,
+    seed: int,
+    scale: float = 1.0,
+    start: float = 1.0,
 ) -> References:
-    """Random initial states with an ensemble of trajectories from each."""
+    """Random initial states with an ensemble of trajectories from each.
+
+    Arguments:
+        description: What the data are of.
+        count: Number of initial states.
+        members: Trajectories from each.
+        seed: Of states and trajectories.
+        scale: The unit of x.
+        start: How many times as far from the origin as usual the initial states are.
+    """
     generator = np.random.default_rng([seed, 1])
-    initial = _draw_initial(count, generator)
+    initial = start * _draw_initial(count, generator)
     x, q = _run(np.repeat(initial, members, axis=0), generator)
     first = x[::members, 0]
     y = q.reshape(count, members, FRAMES, 1)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pages import laptops, readme, sirs_claims, sirs_column, sirs_studies, small_lattice
+from pages import laptops, laws, readme, sirs_claims, sirs_column, sirs_studies, small_lattice
 from pages.records import Records, Section, join
 
 MARKS = ("<!-- results:begin -->\n", "<!-- results:end -->")
@@ -23,6 +23,7 @@ PAGES: Mapping[str, Sequence[Section]] = {
         *sirs_column.RUNS,
         *small_lattice.SECTIONS,
         *laptops.SECTIONS,
+        *laws.SECTIONS,
     ),
 }
 

@@ -13,7 +13,7 @@ ROOT = Path(tampl.__file__).parent
 LEAVES = (
     *("errors", "frozen", "plugins", "version"),
     *("files", "memory", "progress", "seeding", "threads"),
-    *("nn", "flow", "theory"),
+    *("calibration", "nn", "flow", "theory"),
 )
 # What every leaf may use, because these hold nothing else.
 COMMON = ("errors", "frozen", "plugins", "version")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .calibration import Calibration, calibrate, central_band
 from .errors import InputError
 from .files import replacing
 
@@ -24,7 +25,7 @@ DISAGREEMENT = 0.25
 deviation, are warned of."""
 
 _QUANTILES = (0.05, 0.5, 0.95)
-_BAND = (0.1, 0.9)
+_BAND = 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +113,21 @@ class Forecast:
         """Quantiles over the ensemble, (len(q), G, H + 1, m)."""
         return np.quantile(self.samples, q, axis=1)
 
+    def calibrate(self, truth: ArrayLike) -> Calibration:
+        """Compares spread and quantiles with what really happened, in units of the observables.
+
+        Arguments:
+            truth: One trajectory for each initial state, (G, F, m), or several, (G, N, F, m).
+
+        Example:
+            >>> print(forecast.calibrate(test.y))  # doctest: +SKIP
+        """
+        paths = self._check_truth(np.asarray(truth))
+        frames = paths.shape[2]
+        return calibrate(self.samples[:, :, :frames], paths, self.times[:frames], self.symbols)
+
     def plot(self, truth: ArrayLike | None = None, *, states: int = 3) -> "Figure":
-        """Draws the mean and the band from the 10 % to the 90 % quantile of every observable.
+        """Draws the mean and the central band that should cover 80 % of every observable.
 
         Arguments:
             truth: What really happened, to be drawn beside: one trajectory for each initial state,
@@ -124,8 +138,13 @@ class Forecast:
             A Matplotlib figure, which a notebook shows by itself; `figure.savefig(path)` keeps it.
         """
         paths = None if truth is None else self._check_truth(np.asarray(truth))
-        low, high = self.quantiles(_BAND)
-        return _draw(self, (low, high), "80 % band", paths, min(states, len(self.samples)))
+        return _draw(
+            self,
+            central_band(self.samples, _BAND),
+            "80 % band",
+            paths,
+            min(states, len(self.samples)),
+        )
 
     def to_xarray(self) -> Any:  # noqa: ANN401
         """The ensemble as an `xarray.DataArray` with named axes; needs `tampl[xarray]`."""

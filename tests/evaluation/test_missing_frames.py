@@ -7,7 +7,7 @@ import torch
 from tampl.data import Dataset, Normalization
 from tampl.description import match_interval
 from tampl.errors import InputError
-from tampl.evaluation import evaluate, floor, score
+from tampl.evaluation import chapman_kolmogorov, evaluate, floor, score
 from tampl.evaluation.cases import choose_cases, curve
 from tampl.evaluation.claims import spread_ratios
 from tampl.evaluation.metrics import crps, leave_out_holes
@@ -151,6 +151,15 @@ def test_a_model_with_a_lag_is_scored_on_every_lagth_frame(model, data):
     np.testing.assert_allclose(found.cases.times, [0, 0.3, 0.6, 0.9])
     # Nothing else than thinning is done to the data.
     assert evaluate(model, data.thin(3), progress=False).scores == found.scores
+
+
+def test_the_latent_state_is_tested_on_frames_that_exist(model, data):
+    found = chapman_kolmogorov(model, data, steps=[1, 2], members=8)
+    present = data.present[:, ::3]
+    assert found.starts == (present[:, :-2] & present[:, 1:-1] & present[:, 2:]).sum()
+    assert np.isfinite(found.latent).all() and np.isfinite(found.observables).all()
+    short = data.select(np.flatnonzero(~data.present[:, 6]))
+    assert chapman_kolmogorov(model, short, steps=[2]) is None
 
 
 def test_single_trajectories_of_different_lengths_are_scored(model, data):

@@ -121,7 +121,7 @@ def test_latent_std_is_that_of_the_best_epochs(compared):
 
 def test_the_page_and_its_figures_are_there(compared):
     text = compared.page.read_text()
-    assert text.count("<table>") == 2
+    assert text.count("<table>") == 3
     assert "The methods side by side" in text
     figures = {path.name for path in (compared.out / "figures").iterdir()}
     assert {"comparison.png", "comparison.pdf", "latent-scales.png"} <= figures

@@ -84,7 +84,7 @@ def test_single_trajectories_have_a_page_that_fits_them(compared):
     assert "neither a noise floor nor an MMD" in page
     assert "The simulation is a single trajectory" in page and "by one simulation" in page
     assert "trained once, with seed 42" in page and "Training seed 42." in page
-    for words in ("closures", "textbook", "95 %", "many simulations", "faint", "N/A:"):
+    for words in ("closures", "textbook", "95 % interval", "many simulations", "faint", "N/A:"):
         assert words not in page, words
 
 

@@ -36,7 +36,8 @@ def read(runs):
 def test_a_record_reads_back_whole(runs, tmp_path):
     record_runs(runs, tmp_path / "tiny")
     for kept, run in zip(load_records(tmp_path / "tiny"), read(runs), strict=True):
-        same = {field.name for field in fields(kept)} - {"cases"}
+        assert kept.as_dict() == run.as_dict()
+        same = {field.name for field in fields(kept)} - {"cases", "trust"}
         assert {key: getattr(kept, key) for key in same} == {
             key: getattr(run, key) for key in same
         }
@@ -86,7 +87,10 @@ def test_an_evaluation_of_an_older_version_is_refused(runs, tmp_path):
 def test_results_are_those_of_the_comparison(compared, runs, tmp_path):
     record_runs(runs, tmp_path / "tiny")
     found = read_results(tmp_path)["tiny"]
-    assert found.as_dict()["scores"] == compared.comparison.as_dict()["scores"]
+    assert found.comparison.as_dict() == compared.comparison.as_dict()
+    tampl = found.as_dict()["tampl"]
+    assert tampl["rmse"] == compared.comparison.as_dict()["scores"]["tampl"]["rmse"]
+    assert len(tampl["held"]) == len(tampl["plain"]["rmse"]["values"]) == 2
 
 
 def test_nothing_of_a_run_is_needed_afterwards_and_other_files_do_not_matter(runs, tmp_path):

@@ -1,10 +1,13 @@
 """Boxes of particles that are not square, that are periodic, and that change."""
 
+import io
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 from pydantic import TypeAdapter
 
 from tampl.errors import InputError
@@ -155,6 +158,13 @@ def test_axes_change_places_only_where_they_are_alike():
         assert "transpose" not in Particles(**flat, **other).symmetries
 
 
+def test_other_boxes_look_unlike_those_that_are_known():
+    stored = PRESS.encode(scatter(PRESS, 2), TYPES, [[4.0, 6.0], [4.5, 6.0]])
+    found = PRESS.summarise(stored)
+    np.testing.assert_allclose(found, [[2, 2, 4, 6], [2, 2, 4.5, 6]], atol=1e-4)
+    assert SLAB.summarise(SLAB.encode(scatter(SLAB), TYPES)).shape == (4, 2)
+
+
 def test_a_box_changes_its_axes_with_its_particles():
     kind = Particles(count=5, types=2, box=2.0, box_max=(4.0, 4.0))
     rng = np.random.default_rng(0)
@@ -217,3 +227,22 @@ def test_a_closed_axis_has_walls():
     there = np.array([[[9.0, -1.0, 2.1]]])
     with pytest.raises(InputError, match=r"particle 0 at .*from 0 to 2, the edge"):
         SLAB.encode(there, np.array([1]))
+
+
+@pytest.mark.parametrize("kind", [SLAB, PRESS, Particles(count=5, dim=1, types=2, box=3.0)])
+def test_pictures_have_the_shape_of_the_box(kind):
+    stored = kind.encode(scatter(kind, 1), TYPES, kind.box if kind.changes else None)[0]
+    figure = Figure()
+    plain, whole = figure.subplots(1, 2)
+    kind.draw(plain, stored)
+    kind.show(whole, stored)
+    for axis in (plain, whole):
+        circles = axis.collections[-1].get_offsets()
+        (left, right), (bottom, top) = axis.get_xlim(), axis.get_ylim()
+        assert len(circles) == 4 and axis.get_aspect() == 1
+        assert ((circles >= (left, bottom)) & (circles <= (right, top))).all()
+    if kind.dim == 2:
+        assert whole.get_ylim()[1] / whole.get_xlim()[1] == pytest.approx(6 / 4, abs=1e-4)
+    if kind.dim == 3:
+        assert len(whole.collections[0].get_segments()) == 12
+    figure.savefig(io.BytesIO())

@@ -98,7 +98,7 @@ def test_states_of_the_same_system_are_inside():
     data = tampl.Dataset(x, x[..., 0], microstate=tampl.Vector(size=12))
     train, test = data.split(0.8, 0.2, seed=0)
     model = tampl.Tampl().fit(train, epochs=3, progress=False, device="cpu")
-    states = torch.cat([model._start_arrays(test.x[:, t], None) for t in range(13)])
+    states = torch.cat([model.start_arrays(test.x[:, t], None) for t in range(13)])
     outside = (model.envelope.distance(states) > 1).double().mean()
     assert outside < 0.02
 
@@ -112,7 +112,7 @@ def test_the_envelope_is_of_all_times_whatever_the_number_of_frames():
     )
     model.enclose(data)
     for t in (0, 5, 9):
-        states = model._start_arrays(data.x[:50, t], None)
+        states = model.start_arrays(data.x[:50, t], None)
         assert (model.envelope.distance(states) <= 1).all()
 
 

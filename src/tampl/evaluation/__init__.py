@@ -2,8 +2,10 @@
 
 from .cases import Case, Cases, Curve, choose_cases, curve
 from .comparison import Comparison
+from .markov import MarkovTest, chapman_kolmogorov
 from .metrics import Score, crps, excess, floor, marginal_mmd2, rmse, score
 from .suite import Evaluation, evaluate
+from .trust import Trust
 
 __all__ = [
     "Case",
@@ -11,7 +13,10 @@ __all__ = [
     "Comparison",
     "Curve",
     "Evaluation",
+    "MarkovTest",
     "Score",
+    "Trust",
+    "chapman_kolmogorov",
     "choose_cases",
     "crps",
     "curve",

@@ -50,7 +50,7 @@ from ..errors import InputError
 
 __all__ = [
     "FLOOR",
-    "Part",
+    "Marginals",
     "Score",
     "crps",
     "distinct_kernel_mean",
@@ -146,7 +146,7 @@ def _mean_square(ours: NDArray[np.float64], truth: NDArray[np.float64]) -> float
 
 
 @dataclass(frozen=True)
-class Part:
+class Marginals:
     """Marginals of which all have the same number of reference members.
 
     Attributes:
@@ -162,7 +162,7 @@ class Part:
 
 def leave_out_holes(
     ours: NDArray[np.float64], truth: NDArray[np.float64], *, least: int = 1, single: bool = False
-) -> list[Part]:
+) -> list[Marginals]:
     """Sorts marginals by the number of reference members that exist; shares add up to one.
 
     Arguments:
@@ -172,7 +172,7 @@ def leave_out_holes(
         single: Whether a marginal counts once for each of its reference members.
     """
     if not np.isnan(truth).any():
-        return [Part(ours, truth, 1.0)]
+        return [Marginals(ours, truth, 1.0)]
     # One row for each microstate and time: (G, T, N, D).
     ours, truth = (each.swapaxes(1, 2) for each in (ours, truth))
     there = ~np.isnan(truth[..., 0])
@@ -184,7 +184,7 @@ def leave_out_holes(
             "be scored"
         )
     return [
-        Part(
+        Marginals(
             ours[rows][:, :, None],
             truth[rows][there[rows]].reshape(-1, number, 1, truth.shape[-1]),
             float(weight[rows].sum() / weight.sum()),

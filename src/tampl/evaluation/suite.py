@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..calibration import Calibration, calibrate
 from ..data.dataset import Dataset, Normalization, References, average_present
 from ..description import match_interval
 from ..errors import ForecastWarning, InputError
 from ..forecast import Forecast
-from ..models import MacroModel
+from ..models import Ensemble, MacroModel
 from ..system import Closure
 from .cases import Case, Cases, choose_cases, curve
 from .claims import Peaks, peaks, spread_ratios
@@ -55,7 +56,10 @@ class Evaluation:
         persistence: Score of staying at y_0.
         crps: Continuous ranked probability score against single trajectories, in standardised
             units; for a deterministic model the mean absolute error.
-        held: The fraction of members and times that were held inside the envelope.
+        held: The fraction of members and times that were held inside the envelope; None where
+            nothing was held because there was no envelope.
+        calibration: Coverage, ranks and spread against error; None for a deterministic model.
+        warnings: Why some of the forecasts are not to be trusted, one line each.
         scores: All of these and the closures by name, the model's own first.
         cases: A few initial microstates with their futures, for figures; None where there is one
             initial microstate only.
@@ -70,6 +74,8 @@ class Evaluation:
     persistence: Score
     crps: float
     held: float | None
+    calibration: Calibration | None = field(repr=False)
+    warnings: tuple[str, ...]
     scores: Mapping[str, Score] = field(repr=False)
     cases: Cases | None = field(repr=False)
     peaks: Peaks = field(repr=False)
@@ -81,11 +87,12 @@ class Evaluation:
         beside = [f"{name} {s.rmse:.3f}" for name, s in others.items() if s is not None]
         beside.append(f"persistence {self.persistence.rmse:.3f}")
         mmd = "" if self.mmd is None else f", MMD² {self.mmd:.4f}"
-        return f"RMSE {self.rmse:.3f} ({', '.join(beside)}){mmd}, CRPS {self.crps:.3f}"
+        text = f"RMSE {self.rmse:.3f} ({', '.join(beside)}){mmd}, CRPS {self.crps:.3f}"
+        return text if self.calibration is None else f"{text}; {self.calibration}"
 
 
 def evaluate(
-    model: MacroModel,
+    model: MacroModel | Ensemble,
     data: Dataset | References,
     *,
     closures: Mapping[str, Closure] | None = None,
@@ -99,7 +106,7 @@ def evaluate(
     Trajectories that share their initial microstate are taken as an ensemble.
 
     Arguments:
-        model: The model.
+        model: The model, or several models as an ensemble.
         data: A data set, or initial microstates with the macrostates of several trajectories each.
         closures: Textbook equations to compare with, by name.
         name: What the scores call the model.
@@ -108,7 +115,7 @@ def evaluate(
             says; without, the scores are those of the paper's algorithm.
         progress: Whether to show a bar.
     """
-    if not isinstance(model, MacroModel) or not isinstance(data, Dataset | References):
+    if not isinstance(model, MacroModel | Ensemble) or not isinstance(data, Dataset | References):
         raise InputError(
             f"`model` is a {type(model).__name__} and `data` is a {type(data).__name__}; give a "
             "model and a tampl.Dataset(x, y, ...)"
@@ -154,6 +161,8 @@ def evaluate(
         persistence=scores[PERSISTENCE],
         crps=crps(ours.samples, truth.y, statistics),
         held=ours.held,
+        calibration=_calibrate(ours, truth, statistics) if model.stochastic else None,
+        warnings=ours.warnings,
         scores=scores,
         cases=_keep_cases(ours, truth, shown, statistics) if len(truth) > 1 else None,
         peaks={
@@ -170,7 +179,13 @@ def _mean_known(y: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.isnan(mean), -np.inf, mean)
 
 
-def _constant_forecasts(model: MacroModel, truth: References) -> dict[str, NDArray[np.float64]]:
+def _calibrate(ours: Forecast, truth: References, statistics: Normalization) -> Calibration:
+    return calibrate(ours.samples, truth.y, ours.times, ours.symbols, scale=statistics.std)
+
+
+def _constant_forecasts(
+    model: MacroModel | Ensemble, truth: References
+) -> dict[str, NDArray[np.float64]]:
     """Forecasts that need no model, (G, F, m) each."""
     shape = (len(truth), *truth.y.shape[2:])
     found = {PERSISTENCE: np.broadcast_to(truth.y[:, 0, :1], shape)}

@@ -98,6 +98,14 @@ def compare(
             method: {str(run.seed): run.crps for run in records if run.method == method}
             for method in methods
         },
+        "trust": {
+            method: {
+                str(run.seed): run.trust.as_dict()
+                for run in records
+                if run.method == method and run.trust is not None
+            }
+            for method in methods
+        },
     }
     snapshots = None
     if records:

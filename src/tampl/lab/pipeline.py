@@ -6,7 +6,7 @@ parameters to a page with curves.
 
 import tokenize
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,14 @@ from ..data.dataset import Dataset, References
 from ..description import match_interval, refuse_other_system
 from ..errors import InputError
 from ..evaluation import evaluate
-from ..evaluation.comparison import Comparison, compare_trials
+from ..evaluation.comparison import Comparison, compare_trials, summarize, summarize_known
+from ..evaluation.markov import chapman_kolmogorov
 from ..evaluation.metrics import Score
+from ..evaluation.trust import Trust
 from ..files import write_json
 from ..forecast import Forecast
 from ..memory import available_memory
-from ..models import MacroModel, resolve_device
+from ..models import Ensemble, MacroModel, load_model, resolve_device
 from ..progress import say
 from ..training import History
 from ..training.streaming import BUFFERS, count_bytes_beside
@@ -36,6 +38,7 @@ from .report.outputs import write_report
 from .runs import Run, RunRecord, load_records, read_records
 
 __all__ = [
+    "Results",
     "check_data",
     "data_facts",
     "evaluate_run",
@@ -195,7 +198,7 @@ def data_facts(store: Store) -> dict[str, int]:
 
 
 def forecast_file(
-    run: AnyPath,
+    runs: Sequence[AnyPath],
     initial: AnyPath,
     out: AnyPath,
     *,
@@ -204,13 +207,24 @@ def forecast_file(
     seed: int = 0,
     device: str = "auto",
 ) -> Forecast:
-    """Forecasts from microstates in an .npy file and writes the ensemble to an .npz file."""
+    """Forecasts from microstates in an .npy file and writes the ensemble to an .npz file.
+
+    Arguments:
+        runs: Folders of runs, or files of models; of several the members are pooled.
+        initial: The microstates.
+        out: The file of the forecast.
+        horizon: Frames ahead.
+        members: Members of each ensemble, of all models together.
+        seed: Governs the ensemble.
+        device: Where to forecast.
+    """
     initial, out, device = Path(initial), Path(out), resolve_device(device)
     if out.suffix != ".npz":
         raise InputError(f"`out` is {out}; a forecast is an .npz file")
     if not out.parent.is_dir():
         raise InputError(f"`out` is {out}, but the folder {out.parent} does not exist; make it")
-    model = Run.open(run).load_model(device)
+    models = [_load(run, device) for run in runs]
+    model = models[0] if len(models) == 1 else Ensemble(models)
     states = model.description.microstate.check(_read_array(initial), str(initial))
     result = model.forecast(
         states, y0=_observe(model, states), horizon=horizon, members=members, seed=seed
@@ -219,7 +233,14 @@ def forecast_file(
     return result
 
 
-def _observe(model: MacroModel, states: NDArray[Any]) -> NDArray[np.float64] | None:
+def _load(run: AnyPath, device: str) -> MacroModel:
+    """The best model of a run, or the model in a file."""
+    if Path(run).is_file():
+        return load_model(run, device=device)
+    return Run.open(run).load_model(device)
+
+
+def _observe(model: MacroModel | Ensemble, states: NDArray[Any]) -> NDArray[np.float64] | None:
     """The macrostates of microstates, where the model's state holds them and they can be had."""
     if not (model.needs_macrostates or model.carries_macrostate):
         return None
@@ -253,15 +274,12 @@ def evaluate_run(run: AnyPath, data: AnyPath, *, device: str = "auto") -> dict[s
     opened, store, device = Run.open(run), Store.open(data), resolve_device(device)
     model = opened.load_model(device)
     match_interval(model.description, store.description, whose="the model")
-    system = find_system(store.description)
-    evaluation = evaluate(
-        model,
-        _read_test(store),
-        closures={} if system is None else system.closures(),
-        name=opened.method,
-        # The paper's plain algorithm for every method, as all kept records are.
-        limits=False,
-    )
+    system, test = find_system(store.description), _read_test(store)
+    closures = {} if system is None else system.closures()
+    evaluation = evaluate(model, test, closures=closures, name=opened.method)
+    # The paper's plain algorithm, beside.
+    plain = evaluate(model, test, limits=False)
+    markov = chapman_kolmogorov(model, store.dataset("valid", verify=True))
     if evaluation.cases is None:
         raise InputError(f"the test split of {store.path} has one microstate; two are needed")
     description = model.description
@@ -285,6 +303,13 @@ def evaluate_run(run: AnyPath, data: AnyPath, *, device: str = "auto") -> dict[s
             spread=evaluation.spread,
             crps=evaluation.crps,
             description=description.model_dump(mode="json"),
+            trust=Trust(
+                plain=Score(plain.rmse, plain.mmd),
+                held=evaluation.held,
+                warnings=evaluation.warnings,
+                calibration=evaluation.calibration,
+                markov=markov,
+            ),
         )
     )
     return dict(evaluation.scores)
@@ -333,7 +358,33 @@ def record_runs(runs: Sequence[AnyPath], out: AnyPath) -> list[Path]:
     return kept
 
 
-def read_results(folder: AnyPath) -> dict[str, Comparison]:
+@dataclass(frozen=True)
+class Results:
+    """The measured runs of an experiment.
+
+    Attributes:
+        comparison: Their scores.
+        trusts: How far the forecasts of each method can be trusted, a record for each run that has
+            one.
+    """
+
+    comparison: Comparison
+    trusts: Mapping[str, Sequence[Trust]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Scores by name as plain data; those of methods with what is known beside them."""
+        scores = self.comparison.as_dict()["scores"]
+        for method, found in self.trusts.items():
+            known = summarize_known(trust.plain.mmd for trust in found)
+            scores[method]["plain"] = {
+                "rmse": asdict(summarize(trust.plain.rmse for trust in found)),
+                "mmd": None if known is None else asdict(known),
+            }
+            scores[method]["held"] = [trust.held for trust in found]
+        return scores
+
+
+def read_results(folder: AnyPath) -> dict[str, Results]:
     """Every measured score, by experiment: the subfolders of `folder` that hold records.
 
     Arguments:
@@ -343,13 +394,19 @@ def read_results(folder: AnyPath) -> dict[str, Comparison]:
         raise InputError(f"{folder} does not exist; give a folder of measured results")
     folders = [path for path in sorted(Path(folder).iterdir()) if path.is_dir()]
     found = {path.name: load_records(path) for path in folders}
-    return {
-        name: compare_trials(
-            [record.trial for record in records],
-            records[0].baselines,
-            choices=in_reading_order({record.method for record in records}),
-            seeds=sorted({record.seed for record in records}),
-        )
-        for name, records in found.items()
-        if records
+    return {name: _summarize_records(records) for name, records in found.items() if records}
+
+
+def _summarize_records(records: Sequence[RunRecord]) -> Results:
+    methods = in_reading_order({record.method for record in records})
+    comparison = compare_trials(
+        [record.trial for record in records],
+        records[0].baselines,
+        choices=methods,
+        seeds=sorted({record.seed for record in records}),
+    )
+    trusts = {
+        method: [r.trust for r in records if r.method == method and r.trust is not None]
+        for method in methods
     }
+    return Results(comparison, {method: found for method, found in trusts.items() if found})

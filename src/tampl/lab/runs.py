@@ -32,6 +32,7 @@ from ..evaluation.cases import Cases
 from ..evaluation.claims import Peaks, plain_peaks, read_peaks
 from ..evaluation.comparison import Trial
 from ..evaluation.metrics import Score
+from ..evaluation.trust import Trust
 from ..files import (
     claimed,
     is_temporary,
@@ -71,6 +72,8 @@ class RunRecord:
         spread: The model's spread over the true one, by symbol; empty if it is deterministic.
         crps: The model's CRPS against single trajectories; None in older records.
         description: What the data are of, as plain data; empty in older records.
+        trust: What stands beside scores that were taken inside limits and envelope; None in older
+            records, whose scores are plain.
     """
 
     method: str
@@ -86,6 +89,7 @@ class RunRecord:
     spread: Mapping[str, float] = field(default_factory=dict)
     crps: float | None = None
     description: Mapping[str, Any] = field(default_factory=dict)
+    trust: Trust | None = None
 
     @property
     def seed(self) -> int:
@@ -126,7 +130,11 @@ class RunRecord:
             "history": list(self.history),
         }
         # What older records lack is not added to them.
-        added = {"crps": self.crps, "description": self.description or None}
+        added = {
+            "crps": self.crps,
+            "description": self.description or None,
+            "trust": None if self.trust is None else self.trust.as_dict(),
+        }
         return plain | {key: value for key, value in added.items() if value is not None}
 
     @classmethod
@@ -146,6 +154,7 @@ class RunRecord:
             spread=plain["spread"],
             crps=plain.get("crps"),
             description=plain.get("description", {}),
+            trust=Trust.from_dict(plain["trust"]) if "trust" in plain else None,
         )
         # A method's name becomes the name of a file.
         if not re.fullmatch(r"\w[\w+.-]*", made.method):

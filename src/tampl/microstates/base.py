@@ -4,7 +4,8 @@ Symmetries are applied as random motions of whole trajectories. A trajectory mov
 the dynamics is as good a trajectory as the original, and where the observables do not change under
 it, its macrostates are the same. Which of these hold for a system is physics: a recipe says so.
 
-    shift       by whole sites along each axis of a periodic lattice
+    shift       by whole sites along each axis of a periodic lattice, by any vector along the
+                periodic axes of a box of particles
     flip        mirror images along each axis
     transpose   the two axes of a plane change places
 
@@ -117,6 +118,17 @@ class Microstate(Frozen, ABC):
         """Whether a model standardises the stored form with the statistics of its training set."""
         return False
 
+    def summarise(self, stored: NDArray[Any]) -> NDArray[np.float64]:
+        """A few numbers by which microstates unlike those of a training set are found, (n, q).
+
+        An encoder keeps what matters for the observables and may send a microstate that it has
+        never seen to a familiar latent state. By default there are none.
+
+        Arguments:
+            stored: Microstates in stored form, (n, *shape).
+        """
+        return np.empty((len(stored), 0))
+
     @property
     def symmetries(self) -> frozenset[Symmetry]:
         """The symmetries that can be asked of `transformed`; none by default."""
@@ -146,6 +158,13 @@ class Microstate(Frozen, ABC):
         else:
             axis.plot(stored.ravel(), color=INK, linewidth=0.9)
             axis.margins(x=0)
+
+    def show(self, axis: "Axes", stored: NDArray[Any]) -> None:
+        """Draws one microstate with what its kind knows beside the stored form, as a box's edges.
+
+        By default this is `draw`, which sees the stored form alone.
+        """
+        self.draw(axis, stored)
 
     def _check_shape(self, stored: NDArray[Any], shape: tuple[int, ...], name: str) -> None:
         if stored.shape[-len(shape) :] != shape:

@@ -133,6 +133,12 @@ class Chain(Microstate):
     def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
         return render(stored, height=self.height, width=self.width).unsqueeze(1).to(dtype)
 
+    def summarise(self, stored: NDArray[Any]) -> NDArray[np.float64]:
+        """Extension and root mean square of the coordinates along each axis."""
+        beads = stored.astype(np.float64)
+        spread = np.sqrt((beads**2).mean(axis=-2))
+        return np.concatenate([np.ptp(beads, axis=-2), spread], axis=-1)
+
     @property
     def symmetries(self) -> frozenset[Symmetry]:
         return frozenset({"flip"})

@@ -61,6 +61,18 @@ class Lattice(Microstate):
         one_hot = torch.empty((*stored.shape, self.states), dtype=dtype, device=stored.device)
         return torch.eq(stored.unsqueeze(-1), states, out=one_hot).movedim(-1, -3)
 
+    def summarise(self, stored: NDArray[Any]) -> NDArray[np.float64]:
+        """For each state, the fraction of sites and of neighbouring pairs in it, and its presence.
+
+        A state that has died out may never come back, which a small fraction does not tell.
+        """
+        found = []
+        for state in range(self.states):
+            here = stored == state
+            pairs = [(here & np.roll(here, 1, axis)).mean(axis=(-2, -1)) for axis in (-2, -1)]
+            found += [here.mean(axis=(-2, -1)), *pairs, here.any(axis=(-2, -1))]
+        return np.stack(found, axis=-1)
+
     @property
     def symmetries(self) -> frozenset[Symmetry]:
         square: frozenset[Symmetry] = frozenset({"shift", "flip", "transpose"})
@@ -118,6 +130,12 @@ class Image(Microstate):
 
     def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
         return stored.unsqueeze(1).to(dtype) / 255
+
+    def summarise(self, stored: NDArray[Any]) -> NDArray[np.float64]:
+        """Mean and standard deviation of the pixels, and of their differences along each axis."""
+        pixels = stored.astype(np.float64)
+        slopes = [np.abs(np.diff(pixels, axis=axis)).mean(axis=(-2, -1)) for axis in (-2, -1)]
+        return np.stack([pixels.mean(axis=(-2, -1)), pixels.std(axis=(-2, -1)), *slopes], axis=-1)
 
     @property
     def symmetries(self) -> frozenset[Symmetry]:

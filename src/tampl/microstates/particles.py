@@ -8,6 +8,7 @@ its edges change, a particle brings them along as further numbers, from -1 for t
 """
 
 from collections.abc import Collection
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from torch import Tensor
 
 from ..errors import InputError
-from .base import Microstate, Symmetry, coins
+from .base import INK, Microstate, Symmetry, coins
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +31,8 @@ TYPES = ("#1f6aa5", "#eba83a", "#c8322b", "#4d9a6a", "#8b6bb1")
 _LEVELS = 2**16
 # Of the mean distance of particles; those of the paper's liquid then nearly touch.
 _RADIUS = 0.36
+# Turn and elevation from which three dimensions are seen, in radians.
+_VIEW = (0.45, 0.35)
 
 
 class Particles(Microstate):
@@ -184,6 +187,13 @@ class Particles(Microstate):
             first += 1 + wraps
         return torch.cat(columns, dim=-1)
 
+    def summarise(self, stored: NDArray[Any]) -> NDArray[np.float64]:
+        """The number of particles of each type, and the box where it changes."""
+        types = stored[..., -1]
+        numbers = [np.count_nonzero(types == n, axis=-1) for n in range(1, self.types + 1)]
+        found = np.stack(numbers, axis=-1).astype(np.float64)
+        return np.concatenate([found, self.edges(stored)], axis=-1) if self.changes else found
+
     @property
     def symmetries(self) -> frozenset[Symmetry]:
         found: set[Symmetry] = {"flip"}
@@ -301,22 +311,10 @@ class Particles(Microstate):
 
     @classmethod
     def draw(cls, axis: "Axes", stored: NDArray[Any]) -> None:
-        from matplotlib.collections import EllipseCollection
+        _draw(axis, stored, np.ones(stored.shape[-1] - 1))
 
-        there = stored[stored[:, -1] > 0]
-        x, y, types = there[:, 0] + 0.5, there[:, 1] + 0.5, there[:, -1].astype(int)
-        size = 2 * _RADIUS * _LEVELS / np.sqrt(max(1, len(there)))
-        # In units of the axes: circles grow and shrink with the panel.
-        circles = EllipseCollection(
-            *(size, size, 0.0),
-            units="xy",
-            offsets=np.column_stack([x, y]),
-            offset_transform=axis.transData,
-            facecolors=[TYPES[(kind - 1) % len(TYPES)] for kind in types],
-            edgecolors="none",
-        )
-        axis.add_collection(circles)
-        axis.set(xlim=(0, _LEVELS), ylim=(0, _LEVELS), xticks=[], yticks=[], aspect="equal")
+    def show(self, axis: "Axes", stored: NDArray[Any]) -> None:
+        _draw(axis, stored, self.edges(stored))
 
     def _check_types(self, types: NDArray[Any], name: str) -> None:
         if types.dtype.kind not in "iu":
@@ -329,6 +327,56 @@ class Particles(Microstate):
             )
         if not types.any(axis=-1).all():
             raise InputError(f"{name} has a microstate without particles; it needs one at least")
+
+
+def _draw(axis: "Axes", stored: NDArray[Any], edges: NDArray[np.float64]) -> None:
+    """Draws particles in a box of these edges; what has three dimensions is seen from aside."""
+    from matplotlib.collections import EllipseCollection, LineCollection
+    from matplotlib.colors import to_rgb
+
+    there, dim = stored[stored[:, -1] > 0], len(edges)
+    scale = edges * (_LEVELS / edges.max())
+    places, types = (there[:, :-1] + 0.5) * (scale / _LEVELS), there[:, -1].astype(int)
+    size = 2 * _RADIUS * (scale.prod() / max(1, len(there))) ** (1 / dim)
+    corners = np.array(list(product((0, 1), repeat=dim))) * scale
+    flat, frame = _project(places), _project(corners)
+    order = np.argsort(-flat[:, 2], kind="stable")
+    near, far = frame[:, 2].min(), frame[:, 2].max()
+    pale = 0.6 * (flat[:, 2] - near) / (far - near) if far > near else np.zeros(len(flat))
+    colors = np.array([to_rgb(TYPES[(kind - 1) % len(TYPES)]) for kind in types]).reshape(-1, 3)
+    if dim > 2:
+        sides = [pair for pair in combinations(range(len(corners)), 2) if _share_side(*pair)]
+        lines = [frame[list(pair), :2] for pair in sides]
+        axis.add_collection(LineCollection(lines, colors=INK, linewidths=0.5, alpha=0.6))
+    # In units of the axes: circles grow and shrink with the panel.
+    circles = EllipseCollection(
+        *(size, size, 0.0),
+        units="xy",
+        offsets=flat[order, :2],
+        offset_transform=axis.transData,
+        facecolors=(colors + pale[:, None] * (1 - colors))[order],
+        edgecolors="none",
+    )
+    axis.add_collection(circles)
+    (left, bottom), (right, top) = frame[:, :2].min(axis=0), frame[:, :2].max(axis=0)
+    bottom, top = (bottom, top) if dim > 1 else (-size, size)
+    axis.set(xlim=(left, right), ylim=(bottom, top), xticks=[], yticks=[], aspect="equal")
+
+
+def _project(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Places (N, dim) on the page, and their depth behind it: (N, 3)."""
+    x, y, z = np.pad(places, ((0, 0), (0, 3)))[:, :3].T
+    if places.shape[1] < 3:
+        return np.stack([x, y, z], axis=-1)
+    (turn, slope), (rise, level) = ((np.sin(a), np.cos(a)) for a in _VIEW)
+    depth = slope * y + turn * x
+    up, behind = level * z + rise * depth, level * depth - rise * z
+    return np.stack([slope * x - turn * y, up, behind], axis=-1)
+
+
+def _share_side(first: int, second: int) -> bool:
+    """Whether two corners, numbered by the bits of their coordinates, are ends of one edge."""
+    return (first ^ second).bit_count() == 1
 
 
 def _to_levels(stored: NDArray[Any], name: str) -> NDArray[np.uint16]:

@@ -13,6 +13,9 @@ from .base import Microstate
 
 __all__ = ["Vector"]
 
+_SHORT = 64
+"""Vectors of as many components or fewer are compared with known ones component by component."""
+
 
 class Vector(Microstate):
     """A plain vector of `size` numbers; its input is the vector in standardised units.
@@ -49,6 +52,13 @@ class Vector(Microstate):
             place = tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
             raise InputError(f"{name} must be finite; it holds {values[place]} at {place}")
         return values
+
+    def summarise(self, stored: NDArray[Any]) -> NDArray[np.float64]:
+        """The vector itself, or its length and largest component where it is long."""
+        if self.size <= _SHORT:
+            return stored
+        largest = np.abs(stored).max(axis=-1)
+        return np.stack([np.linalg.norm(stored, axis=-1), largest], axis=-1)
 
     def network_input(self, stored: Tensor, dtype: torch.dtype) -> Tensor:
         return stored.to(dtype)

@@ -20,6 +20,10 @@ is to the bit.
 
 A state moves little in one step, so the landmark that was near before is tried first, and only
 states that have left its ball are compared with all landmarks.
+
+An encoder keeps what matters for the observables, and may send a microstate unlike any that it has
+seen to a familiar latent state. Initial microstates are therefore compared by summaries of
+themselves too (`Microstate.summarise`), standardised and with an envelope of their own.
 """
 
 from dataclasses import dataclass
@@ -27,7 +31,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Envelope", "Held"]
+__all__ = ["Envelope", "Held", "Likeness"]
 
 LANDMARKS = 512
 SAMPLED = 8192
@@ -35,6 +39,9 @@ SAMPLED = 8192
 
 _SMALLEST = 0.1
 _SLACK = 1.25
+
+_CONSTANT = 1e-9
+"""The unit of what never varies, relative to its size: every other value is far off."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +84,13 @@ class Envelope(nn.Module):
 
     @classmethod
     @torch.no_grad()
-    def fit(cls, states: Tensor, trajectory: Tensor) -> "Envelope":
+    def fit(cls, states: Tensor, trajectory: Tensor, *, slack: float = _SLACK) -> "Envelope":
         """Covers training states.
 
         Arguments:
             states: Training states, (n, D).
             trajectory: The number of the trajectory that each belongs to, (n,).
+            slack: The radius over the largest distance between trajectories.
         """
         states = states.double()
         centre = states.mean(dim=0)
@@ -101,7 +109,7 @@ class Envelope(nn.Module):
         others = apart.masked_fill(own, torch.inf).amin(dim=1)
         others = others[others.isfinite()]  # of a single trajectory there are none
         farthest = others.max() if len(others) else nearest.max() + 1
-        radius = (_SLACK * farthest).clamp_min(1e-6)
+        radius = (slack * farthest).clamp_min(1e-6)
         return cls(*(value.float() for value in (centre, axes, places[chosen], radius)))
 
     def distance(self, states: Tensor) -> Tensor:
@@ -144,3 +152,43 @@ class Envelope(nn.Module):
         distance, nearest = torch.cdist(place, self.landmarks.to(place.dtype)).min(dim=1)
         distance = torch.nan_to_num(distance / self.radius, float("inf"), float("inf"))
         return distance, nearest
+
+
+class Likeness(nn.Module):
+    """Whether microstates look like those of the training set, by summaries of themselves.
+
+    Attributes:
+        mean: Mean of the training set's summaries, (q,).
+        scale: Their standard deviations, (q,); next to nothing for a constant.
+        envelope: The region near the training set's summaries in these units.
+    """
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, mean: Tensor, scale: Tensor, envelope: Envelope) -> None:
+        super().__init__()
+        self.register_buffer("mean", mean)
+        self.register_buffer("scale", scale)
+        self.envelope = envelope
+
+    @classmethod
+    def fit(cls, summaries: Tensor, trajectory: Tensor) -> "Likeness":
+        """Covers the summaries of training microstates.
+
+        Arguments:
+            summaries: Summaries in float64, (n, q).
+            trajectory: The number of the trajectory that each belongs to, (n,).
+        """
+        lowest, highest = summaries.amin(dim=0), summaries.amax(dim=0)
+        # Compared by range: rounding gives a constant a spread that is not exactly zero.
+        constant = lowest == highest
+        mean = torch.where(constant, lowest, summaries.mean(dim=0))
+        least = _CONSTANT * highest.abs().clamp_min(1)
+        scale = torch.where(constant, least, summaries.std(dim=0, correction=0))
+        # Without slack: what lies outside is said to be and not moved.
+        return cls(mean, scale, Envelope.fit((summaries - mean) / scale, trajectory, slack=1.0))
+
+    def know(self, summaries: Tensor) -> Tensor:
+        """Which microstates look familiar, (n,), by their summaries (n, q)."""
+        return self.envelope.distance(((summaries - self.mean) / self.scale).float()) <= 1

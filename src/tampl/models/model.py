@@ -31,7 +31,7 @@ from ..version import __version__
 from .checkpoint import load_tensors, save_tensors
 from .decoders import AnyDecoder
 from .encoders import AnyEncoder, ModuleEncoderSpec, ResNetEncoderSpec
-from .envelope import SAMPLED, Envelope
+from .envelope import SAMPLED, Envelope, Likeness
 from .limits import respect_limits
 from .parts import resolve_device
 from .readouts import AnyReadout, MLPReadoutSpec
@@ -155,6 +155,7 @@ class MacroModel(nn.Module):
         self.readout = modules.readout
         self.history: list[dict[str, Any]] = []
         self.envelope: Envelope | None = None
+        self.likeness: Likeness | None = None
         x, y = statistics.x, statistics.y
         # Copies, beside the weights: loading a model must not reach the caller's statistics.
         device = next(modules.transition.parameters()).device
@@ -243,17 +244,21 @@ class MacroModel(nn.Module):
         chosen = np.linspace(0, count - 1, min(SAMPLED, count)).round().astype(int)
         if present is not None:
             chosen = np.flatnonzero(present)[chosen]
-        place = np.unravel_index(chosen, shape)
-        parts = [
-            self._start_arrays(train.x[run, frame], train.y[run, frame])
-            for run, frame in zip(
-                *(np.array_split(p, -(-len(p) // ENCODED)) for p in place), strict=True
-            )
-        ]
-        states = torch.cat(parts)
-        if states.isfinite().all():
-            trajectory = torch.from_numpy(place[0]).to(states.device)
-            self.envelope = Envelope.fit(states, trajectory).to(states.device)
+        run, frame = np.unravel_index(chosen, shape)
+        parts = []
+        for first in range(0, len(run), ENCODED):  # all of them may not fit into memory
+            place = run[first : first + ENCODED], frame[first : first + ENCODED]
+            x = train.x[place]
+            summary = torch.from_numpy(self.description.microstate.summarise(x))
+            parts.append((self.start_arrays(x, train.y[place]), summary))
+        states, summaries = (torch.cat(each) for each in zip(*parts, strict=True))
+        if not states.isfinite().all():
+            return
+        trajectory = torch.from_numpy(run).to(states.device)
+        self.envelope = Envelope.fit(states, trajectory).to(states.device)
+        if summaries.shape[1]:
+            likeness = Likeness.fit(summaries.to(states.device), trajectory)
+            self.likeness = likeness.to(states.device)
 
     def rollout(self, state: Tensor, noise: Tensor) -> Iterator[Tensor]:
         """Yields y_0, y_1, ..., y_H in physical units, each (B, m).
@@ -385,11 +390,13 @@ class MacroModel(nn.Module):
                 chunk = slice(first, first + per_chunk)
                 known = None if start is None else start[chunk]
                 noise = draw_noise(sizes, self.transition.noise_dim, seed=seed, states=chunk)
-                state = self._start_arrays(states[chunk], known)
+                state = self.start_arrays(states[chunk], known)
                 state = state.repeat_interleave(sizes.members, dim=0)
                 initial, time = None, 0
                 for block in roll_out(self.transition, self.read, state, noise, envelope):
                     y, inside = _to_arrays(block, sizes.members)
+                    if inside is not None and initial is None:
+                        inside &= self._know(states[chunk])[:, None, None]
                     if limits:
                         y = respect_limits(y, self.description, initial=initial, observed=known)
                     # What is conserved keeps the value of t = 0, which comes first.
@@ -445,12 +452,28 @@ class MacroModel(nn.Module):
         return start
 
     @torch.inference_mode()
-    def _start_arrays(self, states: NDArray[Any], start: NDArray[Any] | None) -> Tensor:
-        # Copies, because torch takes no array that is read-only or runs backwards.
-        device = self.y_mean.device
-        microstates = torch.from_numpy(states.copy()).to(device)
-        known = None if start is None else torch.from_numpy(start.copy()).to(device)
-        return self.start(microstates, known)
+    def start_arrays(self, states: NDArray[Any], start: NDArray[Any] | None) -> Tensor:
+        """What `start` gives, of arrays and in bounded memory.
+
+        Arguments:
+            states: In stored form, (B, *shape).
+            start: Macrostates in physical units, (B, m), or None.
+        """
+        device, parts = self.y_mean.device, []
+        for first in range(0, len(states), ENCODED):
+            part = slice(first, first + ENCODED)
+            # Copies, because torch takes no array that is read-only or runs backwards.
+            microstates = torch.from_numpy(states[part].copy()).to(device)
+            known = None if start is None else torch.from_numpy(start[part].copy()).to(device)
+            parts.append(self.start(microstates, known))
+        return torch.cat(parts)
+
+    def _know(self, states: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which microstates look like those of the training set, (B,)."""
+        if self.likeness is None:
+            return np.ones(len(states), dtype=np.bool_)
+        summaries = torch.from_numpy(self.description.microstate.summarise(states))
+        return self.likeness.know(summaries.to(self.y_mean.device)).cpu().numpy()
 
 
 _COLLECTORS: dict[str, Callable[..., Forecast | Moments]] = {
@@ -511,10 +534,16 @@ def _rebuild(
         mean_trajectory=None if path is None else path.numpy(),
     )
     model = MacroModel(description, statistics=statistics, modules=modules)
-    kept = {
-        k.removeprefix("envelope."): v for k, v in tensors.items() if k.startswith("envelope.")
-    }
-    if kept:
-        model.envelope = Envelope(**kept)
+    envelope, likeness = (_take(tensors, name) for name in ("envelope.", "likeness."))
+    if envelope:
+        model.envelope = Envelope(**envelope)
+    if likeness:
+        own = {name: likeness.pop(name) for name in ("mean", "scale")}
+        model.likeness = Likeness(**own, envelope=Envelope(**_take(likeness, "envelope.")))
     model.load_state_dict(tensors)
     return model
+
+
+def _take(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors of a module by the rest of their names."""
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

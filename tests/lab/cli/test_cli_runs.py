@@ -117,7 +117,7 @@ def test_report_writes_page_scores_and_figures(evaluated, tmp_path):
     page = Path(outcome.json["report"])
     assert page.read_text().startswith("<!DOCTYPE html>")
     assert set(json.loads((tmp_path / "metrics.json").read_text())["scores"]) >= {"tampl", "floor"}
-    assert len(list((tmp_path / "figures").glob("*.pdf"))) == 4
+    assert len(list((tmp_path / "figures").glob("*.pdf"))) == 6
     for name in ("scores.md", "scores.tex", "scores.csv"):
         assert "TAMPL" in (tmp_path / name).read_text(), name
 

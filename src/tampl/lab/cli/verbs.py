@@ -183,7 +183,9 @@ def train(
 
 
 def forecast(
-    run: RunDir,
+    runs: Annotated[
+        list[Path], typer.Argument(help="Folder of a run, or several, whose members are pooled.")
+    ],
     initial: Annotated[Path, typer.Option(help="Initial microstates, an .npy file.")],
     horizon: Annotated[int, typer.Option(min=1, help="Frames ahead.")],
     out: Annotated[Path, typer.Option(help="Ensemble, an .npz file.")],
@@ -192,11 +194,14 @@ def forecast(
     device: DeviceName = "auto",
     as_json: Json = False,
 ) -> None:
-    """Forecasts the observables, with their spread, from initial microstates."""
+    """Forecasts the observables, with their spread, from initial microstates.
+
+    Of several runs of one system the members are pooled, and where the models disagree is said.
+    """
     from .. import pipeline
 
     result = pipeline.forecast_file(
-        run, initial, out, horizon=horizon, members=samples, seed=seed, device=device
+        runs, initial, out, horizon=horizon, members=samples, seed=seed, device=device
     )
     moments = (result.mean[0, -1].tolist(), result.std[0, -1].tolist())
     final = {
@@ -207,7 +212,10 @@ def forecast(
     time = {"time": result.times[-1]}
     if result.time_unit:
         time["time_unit"] = result.time_unit
-    _show({"forecast": str(out), **shape, **time, "final": final}, as_json)
+    trust: dict[str, Any] = {"held": result.held, "warnings": list(result.warnings)}
+    if result.disagreement is not None:
+        trust["disagreement"] = result.disagreement.tolist()
+    _show({"forecast": str(out), **shape, **time, "final": final, **trust}, as_json)
 
 
 def evaluate(
@@ -215,19 +223,25 @@ def evaluate(
 ) -> None:
     """Scores a run on the test split, beside closures, simple forecasts and the noise floor."""
     from .. import pipeline
-    from ..report.tables import score_grid, tabulate_runs
+    from ..report.tables import score_grid, tabulate_runs, trust_grid
     from ..runs import Run
 
     scores = pipeline.evaluate_run(run, data, device=device)
-    crps = Run.open(run).read_record().crps
+    record = Run.open(run).read_record()
+    trust, crps = record.trust, record.crps
+    assert trust is not None
     if as_json:
         plain = {key: asdict(score) for key, score in scores.items()}
-        _show({"run": str(run), "scores": plain, "crps": crps}, as_json)
+        result = {"run": str(run), "scores": plain, "crps": crps, "trust": trust.as_dict()}
+        _show(result, as_json)
         return
     name, *others = scores  # the model's own score comes first
     baselines = {key: scores[key] for key in others}
     print(score_grid(tabulate_runs({name: scores[name]}, baselines)).markdown())
+    print(trust_grid({name: [trust]}).markdown())
     print(f"CRPS against single trajectories: {_write_value(crps)}")
+    for test in filter(None, (trust.calibration, trust.markov)):
+        print(test)
 
 
 def report(
@@ -258,14 +272,16 @@ def results(
 ) -> None:
     """Prints every recorded score: of methods, noise floor, closures and simple forecasts."""
     from .. import pipeline
-    from ..report.tables import comparison_grid
+    from ..report.tables import comparison_grid, trust_grid
 
     found = pipeline.read_results(folder)
     if as_json:
-        _show({name: comparison.as_dict()["scores"] for name, comparison in found.items()}, True)
+        _show({name: results.as_dict() for name, results in found.items()}, True)
         return
-    for name, comparison in found.items():
-        print(f"{name}\n\n{comparison_grid(comparison).markdown()}")
+    for name, results in found.items():
+        print(f"{name}\n\n{comparison_grid(results.comparison).markdown()}")
+        if results.trusts:
+            print(trust_grid(results.trusts).markdown())
 
 
 def demo(

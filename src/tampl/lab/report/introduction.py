@@ -25,6 +25,7 @@ __all__ = [
     "caption_cases",
     "caption_comparison",
     "caption_scales",
+    "caption_trust",
     "describe_observables",
     "find_closures",
     "introduce",
@@ -136,8 +137,9 @@ def start_alike(cases: Cases) -> bool | None:
         return None
     one, two = (cases.case(index).reference.mean for index in cases.twins)
     every = np.concatenate([case.reference.mean for case in cases.cases])
-    scale = np.ptp(every, axis=0)
-    apart = np.abs(one - two) / np.where(scale > 0, scale, 1.0)
+    scale = np.nanmax(every, axis=0) - np.nanmin(every, axis=0)
+    # Where a frame is missing, none differs.
+    apart = np.nan_to_num(np.abs(one - two) / np.where(scale > 0, scale, 1.0))
     first, later = apart[0].max(), apart[1:].max(initial=0.0)
     if first <= _SAME:
         return True
@@ -216,6 +218,29 @@ def caption_scales(seeds: Sequence[int]) -> str:
         f"Mean standard deviation of the latent coordinates over the data, epoch by epoch{which}. "
         "A collapse shows as a fall by orders of magnitude."
     )
+
+
+def caption_trust(method: str) -> dict[str, str]:
+    """The captions of `calibration` and `markov`.
+
+    Arguments:
+        method: The method whose forecasts they show.
+    """
+    return {
+        "calibration": (
+            f"Calibration of {name_of(method)} on test microstates, a row for each observable. "
+            "Left: the fraction of simulated trajectories inside the central bands, and what it "
+            "should be (dotted). Middle: the standard deviation of the ensemble beside the "
+            "distance of a trajectory from its mean, in standard deviations of the training set; "
+            "the two should agree. Right: ranks of the trajectories among the members, uniform "
+            "(dotted) if the forecast is calibrated."
+        ),
+        "markov": (
+            "Chapman-Kolmogorov test on validation trajectories: the transition runs k steps "
+            "from encoded frames, and its 80 % band should cover 80 % of what is found k frames "
+            "later, for every k."
+        ),
+    }
 
 
 def _describe_system(description: Description) -> str:

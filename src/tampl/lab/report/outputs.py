@@ -16,7 +16,9 @@ from ...evaluation.cases import Case, Cases
 from ...evaluation.comparison import ANCHOR, Comparison, Summary, summarize, summarize_known
 from ...evaluation.health import find_collapse
 from ...evaluation.metrics import FLOOR
+from ...evaluation.trust import Trust
 from ...files import strict_json, write_texts
+from ...microstates import Microstate
 from ..runs import RunRecord
 from ..snapshots import Snapshots
 from .grids import name_of, score_text, spread_text
@@ -24,6 +26,7 @@ from .introduction import (
     caption_cases,
     caption_comparison,
     caption_scales,
+    caption_trust,
     describe_observables,
     find_closures,
     introduce,
@@ -40,6 +43,7 @@ from .tables import (
     score_grid,
     sweep_grid,
     tabulate_runs,
+    trust_grid,
 )
 
 __all__ = [
@@ -56,6 +60,9 @@ if TYPE_CHECKING:
 
 SHOWN_LABELS = (("K=1", "K=4"), ("half-plane", "four-bands"))
 """Families of initial microstates that differ much: for each system a slow and a fast one."""
+
+RECOMMENDED = "tampl+"
+"""The method whose calibration a comparison shows, where it has a run of it."""
 
 _LATENT_NOTE = (
     "Latent std is the spread of the latent coordinates in the best model's epoch, before weights "
@@ -80,11 +87,12 @@ def write_report(
     images: dict[str, bytes] = {}
     captions: dict[str, str] = {}
     for key, run in runs.items():
-        drawn = _draw_cases(run.cases, run.kind) | {
+        drawn = _draw_cases(run.cases, _find_kind(run)) | {
+            **_draw_trust(run),
             "training": figures.training_curves(run.history),
             "latent": figures.latent_scale(run.history),
         }
-        texts = caption_cases(run.cases, run.method)
+        texts = caption_cases(run.cases, run.method) | caption_trust(run.method)
         for title, png in _save_figures(drawn, out / "figures", prefix=f"{key}-").items():
             text, place = texts.get(title, ""), title
             if run is not first:
@@ -104,11 +112,16 @@ def write_report(
     others |= {name_of(key).lower(): other for key, other in first.baselines.items()}
     listed = ", ".join(f"{text} {score_text(other.rmse)}" for text, other in others.items())
     aside = f" ({listed})" if listed else ""
+    trust = trust_grid(_collect_trust({key: [run] for key, run in runs.items()}))
     page = Report(
         title=f"{first.recipe['system']['name'].upper()}: forecasts from one microstate",
-        tables=[grid],
-        note=_write_note(table, crps),
-        remarks=[*describe_collapses(list(runs.values())), *_describe_runs(runs.values())],
+        tables=[grid, trust] if trust.lines else [grid],
+        note=f"{_write_note(table, crps)} {_write_trust_note(list(runs.values()))}",
+        remarks=[
+            *_describe_warnings(runs),
+            *describe_collapses(list(runs.values())),
+            *_describe_runs(runs.values()),
+        ],
         summary=(
             f"From one initial microstate, {name_of(name)} forecasts the mean macrostate with an "
             f"RMSE of {score_text(score.rmse)} standard deviations{aside}."
@@ -124,13 +137,17 @@ def write_report(
     )
     write_page(page, out / "report.html")
     plain = {key: asdict(value) for key, value in {**own, **first.baselines}.items()}
-    metrics = {"scores": plain, "crps": {key: found.mean for key, found in crps.items()}}
+    metrics = {
+        "scores": plain,
+        "crps": {key: found.mean for key, found in crps.items()},
+        "trust": {key: run.trust.as_dict() for key, run in runs.items() if run.trust is not None},
+    }
     write_texts(
         out,
         {
             "metrics.json": strict_json(metrics, indent=1) + "\n",
-            "scores.md": grid.markdown(),
-            "scores.tex": grid.latex(),
+            "scores.md": "\n".join(each.markdown() for each in page.tables),
+            "scores.tex": "\n".join(each.latex() for each in page.tables),
             "scores.csv": score_csv(table),
         },
     )
@@ -161,9 +178,18 @@ def write_comparison(
     runs = [replace(run, cases=_add_units(run.cases, description)) for run in runs]
     crps = _summarize_crps(runs)
     scores, differences = comparison_grid(comparison, crps=crps), difference_grid(comparison)
-    grids = [scores, differences] if differences.lines else [scores]
-    remarks = [*_describe_failures(comparison), *describe_collapses(runs), *_describe_runs(runs)]
-    remarks += _describe_waiting(comparison)
+    by_method = {
+        method: [run for run in runs if run.method == method] for method in comparison.choices
+    }
+    trust = trust_grid(_collect_trust(by_method))
+    grids = [grid for grid in (scores, differences, trust) if grid is scores or grid.lines]
+    remarks = [
+        *_describe_failures(comparison),
+        *_describe_warnings({f"{run.method} seed {run.seed}": run for run in runs}),
+        *describe_collapses(runs),
+        *_describe_runs(runs),
+        *_describe_waiting(comparison),
+    ]
     items, comments = ("".join(f"{mark} {line}\n" for line in remarks) for mark in "-%")
     table = "\n".join([*(grid.markdown() for grid in grids), items])
     out.mkdir(parents=True, exist_ok=True)
@@ -187,7 +213,10 @@ def write_comparison(
     page = Report(
         title=f"{recipe['system']['name'].upper()}: methods compared",
         tables=grids,
-        note=f"{_write_seeds_note(comparison)} {_LATENT_NOTE} {_write_note(comparison, crps)}",
+        note=(
+            f"{_write_seeds_note(comparison)} {_LATENT_NOTE} {_write_note(comparison, crps)} "
+            f"{_write_trust_note(runs)}"
+        ),
         remarks=remarks,
         summary=_summarize(comparison, ranking),
         introduction=introduce(description, comparison.choices),
@@ -308,6 +337,47 @@ def _write_note(comparison: Comparison, crps: Mapping[str, Summary]) -> str:
     return " ".join(lines)
 
 
+def _write_trust_note(runs: Sequence[RunRecord]) -> str:
+    """Whether scores were taken inside limits and envelope, and what the second table says."""
+    if not runs or all(run.trust is None for run in runs):
+        return "Scores are plain: nothing holds a forecast near the training data."
+    text = (
+        "Forecasts start from the observed macrostate where a method can use it, respect the "
+        "limits of the observables, and are held inside the envelope of the training data; held "
+        "is the fraction of members and times that had to be. A band covers the fraction of the "
+        "simulated trajectories that lie inside it. Plain scores are those of the same models "
+        "without any of this."
+    )
+    if any(run.trust is None for run in runs):
+        text += " Runs of an earlier version have plain scores alone."
+    return text
+
+
+def _collect_trust(runs: Mapping[str, Sequence[RunRecord]]) -> dict[str, list[Trust]]:
+    found = {key: [r.trust for r in own if r.trust is not None] for key, own in runs.items()}
+    return {key: trusts for key, trusts in found.items() if trusts}
+
+
+def _describe_warnings(runs: Mapping[str, RunRecord]) -> list[str]:
+    """One line for each warning of the forecasts from test microstates."""
+    return [
+        f"{name_of(key.partition(' ')[0])}{key[len(key.partition(' ')[0]) :]}: {line}"
+        for key, run in runs.items()
+        for line in (() if run.trust is None else run.trust.warnings)
+    ]
+
+
+def _draw_trust(run: RunRecord) -> "dict[str, Figure]":
+    from . import figures
+
+    drawn = {}
+    if run.trust is not None and run.trust.calibration is not None:
+        drawn["calibration"] = figures.calibration(run.trust.calibration, run.cases.time_unit)
+    if run.trust is not None and run.trust.markov is not None:
+        drawn["markov"] = figures.markov(run.trust.markov, run.cases.symbols)
+    return drawn
+
+
 def _write_seeds_note(comparison: Comparison) -> str:
     if len(comparison.seeds) == 1:
         return f"Each method was trained once, with seed {comparison.seeds[0]}."
@@ -387,7 +457,13 @@ def _list_facts(
     return {name.capitalize(): facts for name, facts in groups.items()}
 
 
-def _draw_cases(cases: Cases, kind: str) -> "dict[str, Figure]":
+def _find_kind(run: RunRecord) -> Microstate | str:
+    """The kind of a run's microstates; its name where the record says no more."""
+    description = read_description(run.description)
+    return run.kind if description is None else description.microstate
+
+
+def _draw_cases(cases: Cases, kind: Microstate | str) -> "dict[str, Figure]":
     from . import figures
 
     drawn = {"predictions": figures.predictions(cases, kind, labels=choose_labels(cases))}
@@ -412,11 +488,20 @@ def _draw_comparison(
     cases = _find_shown(comparison, runs)
     if cases:
         main = ANCHOR if ANCHOR in cases else next(iter(cases))
-        drawn |= _draw_cases(cases[main], runs[0].kind)
+        drawn |= _draw_cases(cases[main], _find_kind(runs[0]))
+        drawn |= _draw_trust(_find_trusted(comparison, runs))
     if cases and snapshots is not None:
         index = choose_case(next(iter(cases.values()))).index
-        drawn["comparison"] = figures.comparison(cases, snapshots, index=index, kind=runs[0].kind)
+        kind = _find_kind(runs[0])
+        drawn["comparison"] = figures.comparison(cases, snapshots, index=index, kind=kind)
     return drawn
+
+
+def _find_trusted(comparison: Comparison, runs: Sequence[RunRecord]) -> RunRecord:
+    """The run whose calibration is shown: of the recommended method, or TAMPL, or the first."""
+    first = {run.method: run for run in reversed(runs) if run.seed == comparison.seeds[0]}
+    order = (RECOMMENDED, ANCHOR, *first)
+    return next(first[method] for method in order if method in first)
 
 
 def _find_shown(comparison: Comparison, runs: Sequence[RunRecord]) -> dict[str, Cases]:
@@ -434,6 +519,7 @@ def _caption_comparison(
     if cases:
         main = ANCHOR if ANCHOR in cases else next(iter(cases))
         captions |= caption_cases(cases[main], main)
+        captions |= caption_trust(_find_trusted(comparison, runs).method)
     if cases and snapshots is not None:
         captions["comparison"] = caption_comparison(
             cases,

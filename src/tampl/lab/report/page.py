@@ -115,6 +115,7 @@ _SECTIONS = {
     "Predictions": ("predictions",),
     "The methods side by side": ("comparison",),
     "Alike at first, different later": ("twins",),
+    "How far to trust it": ("calibration", "markov"),
     "Training": ("training", "latent", "latent scales"),
 }
 
@@ -130,7 +131,7 @@ _CAPTIONS = {
 }
 """Captions that fit any data; the others come with the report."""
 
-_NARROW = ("latent", "latent scales")
+_NARROW = ("latent", "latent scales", "markov")
 
 _PICTURED = ("predictions", "comparison", "twins")
 """Figures that show microstates."""

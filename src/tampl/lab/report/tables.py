@@ -12,9 +12,10 @@ to TAMPL, paired by seed: below zero the method is better. Its 95 % interval sta
 interval that holds zero is a tie.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import compress
 
+from ...calibration import LEVELS
 from ...evaluation.comparison import (
     ANCHOR,
     Comparison,
@@ -23,8 +24,10 @@ from ...evaluation.comparison import (
     Summary,
     Trial,
     compare_trials,
+    summarize_known,
 )
 from ...evaluation.metrics import FLOOR, Score
+from ...evaluation.trust import Trust
 from .grids import (
     MISSING,
     Column,
@@ -45,6 +48,7 @@ __all__ = [
     "score_grid",
     "sweep_grid",
     "tabulate_runs",
+    "trust_grid",
 ]
 
 _SCORES = (
@@ -136,6 +140,47 @@ def difference_grid(comparison: Comparison) -> Grid:
         lines.append(Line((name_of(key), *compress(cells, shown))))
     first = Column(f"Difference to {name_of(ANCHOR)}")
     return Grid((first, *compress(_DIFFERENCES, shown)), tuple(lines))
+
+
+def trust_grid(trusts: Mapping[str, Sequence[Trust]]) -> Grid:
+    """How far forecasts can be trusted: means over the runs of each method or name.
+
+    Arguments:
+        trusts: What is known of each run; methods without are left out.
+    """
+    distributions = any(trust.plain.mmd is not None for own in trusts.values() for trust in own)
+    lines = []
+    for key, found in trusts.items():
+        calibrations = [trust.calibration for trust in found if trust.calibration is not None]
+        held = summarize_known([trust.held for trust in found])
+        covered = [
+            summarize_known([c.mean_coverage(level) for c in calibrations]) for level in LEVELS
+        ]
+        ratio = summarize_known([c.spread_to_error for c in calibrations])
+        plain = [summarize_known([trust.plain.rmse for trust in found])]
+        if distributions:
+            plain.append(summarize_known([trust.plain.mmd for trust in found]))
+        cells = (
+            *(MISSING if part is None else _write_percent(part.mean) for part in (held, *covered)),
+            MISSING if ratio is None else f"{ratio.mean:.2f}",
+            *(MISSING if part is None else spread_text(part.mean, part.std) for part in plain),
+        )
+        lines.append(Line((name_of(key), *cells), strong=key == ANCHOR))
+    bands = (Column(f"{100 * level:g} % band covers") for level in LEVELS)
+    plains = (Column("plain RMSE", soft=True), Column("plain MMD²", soft=True))
+    shown = plains if distributions else plains[:1]
+    columns = (Column("Trust"), Column("held"), *bands, Column("spread / error"), *shown)
+    return Grid(columns, tuple(lines))
+
+
+def _write_percent(fraction: float) -> str:
+    """A fraction in percent, with a digit more where it is small.
+
+    Example:
+        >>> _write_percent(0.794), _write_percent(0.004), _write_percent(0.0)
+        ('79 %', '0.4 %', '0 %')
+    """
+    return f"{100 * fraction:.{1 if 0 < fraction < 0.1 else 0}f} %"
 
 
 def sweep_grid(comparison: Comparison, *, heading: str, test: bool) -> Grid:

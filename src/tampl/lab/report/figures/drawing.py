@@ -163,17 +163,19 @@ Legend = list[tuple[Any, str]]
 _BAND = 0.2
 
 
-def draw_microstate(axis: Axes, microstate: NDArray[Any], kind: str, *, frame: str = INK) -> None:
+def draw_microstate(
+    axis: Axes, microstate: NDArray[Any], kind: str | Microstate, *, frame: str = INK
+) -> None:
     """Draws one microstate in stored form, as its kind draws it.
 
     Arguments:
         axis: Where.
         microstate: The microstate.
-        kind: Name of its kind, e.g. `description.microstate.kind`.
+        kind: Its kind, or the name of its kind where no more is known.
         frame: Colour of the frame; thicker where it says something.
     """
     try:
-        draw = find_kind(kind).draw
+        draw = kind.show if isinstance(kind, Microstate) else find_kind(kind).draw
     except InputError:  # a record can be read without the plug-in that made it
         draw = Microstate.draw
         if microstate.ndim > 2:  # a picture: the first axis downwards, all others side by side

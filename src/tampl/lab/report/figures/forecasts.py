@@ -11,12 +11,16 @@ from numpy.typing import NDArray
 
 from ....errors import InputError
 from ....evaluation.cases import Case, Cases, Curve
+from ....microstates import Microstate
 from ...snapshots import Snapshots
 from ..grids import name_of
 from . import drawing
 from .drawing import draw_curve, draw_microstate, label_panel, make_entry, place_legend
 
 __all__ = ["comparison", "predictions", "strip", "twins"]
+
+Kind = Microstate | str
+"""A kind of microstates, or its name where no more is known."""
 
 _TWIN_NAMES = ("A", "B")
 
@@ -32,13 +36,13 @@ _ROOM = 0.25
 
 @rc_context(drawing.RC)
 def predictions(
-    cases: Cases, kind: str = "lattice", *, labels: Sequence[str] | None = None
+    cases: Cases, kind: Kind = "lattice", *, labels: Sequence[str] | None = None
 ) -> Figure:
     """Initial microstates and their futures: simulation, model and closures.
 
     Arguments:
         cases: The cases kept by the evaluation.
-        kind: Kind of the microstates, e.g. `description.microstate.kind`.
+        kind: Kind of the microstates, or its name.
         labels: Families to show, one row each; all of them by default. Where all microstates are
             of one family, the first few of them are shown.
     """
@@ -76,7 +80,7 @@ def predictions(
 
 
 @rc_context(drawing.RC)
-def twins(cases: Cases, kind: str = "lattice") -> Figure:
+def twins(cases: Cases, kind: Kind = "lattice") -> Figure:
     """Two microstates with the same macrostate and their different futures.
 
     Simulations are solid with a band, predictions broken. A prediction that is the same for both,
@@ -116,7 +120,11 @@ def twins(cases: Cases, kind: str = "lattice") -> Figure:
 
 @rc_context(drawing.RC)
 def comparison(
-    predictions: Mapping[str, Cases], snapshots: Snapshots, *, index: int, kind: str = "lattice"
+    predictions: Mapping[str, Cases],
+    snapshots: Snapshots,
+    *,
+    index: int,
+    kind: Kind = "lattice",
 ) -> Figure:
     """The forecasts of several methods from one initial microstate, against simulations.
 
@@ -124,7 +132,7 @@ def comparison(
         predictions: The cases of each method's run, all of the same data; one row each.
         snapshots: A trajectory of microstates for the row on top.
         index: The test microstate.
-        kind: Kind of the microstates, e.g. `description.microstate.kind`.
+        kind: Kind of the microstates, or its name.
     """
     if not predictions:
         raise InputError("`predictions` is empty; give the cases of one method at least")
@@ -162,12 +170,12 @@ def comparison(
 
 
 @rc_context(drawing.RC)
-def strip(rows: Mapping[str, Snapshots], kind: str = "lattice", *, time_unit: str = "") -> Figure:
+def strip(rows: Mapping[str, Snapshots], kind: Kind = "lattice", *, time_unit: str = "") -> Figure:
     """Microstates along trajectories.
 
     Arguments:
         rows: One trajectory for each row, by the row's label.
-        kind: Kind of the microstates, e.g. `description.microstate.kind`.
+        kind: Kind of the microstates, or its name.
         time_unit: Unit of the times.
     """
     if not rows:
@@ -212,7 +220,7 @@ def _label_grid(panels: NDArray[Any], cases: Cases) -> None:
         axis.set_xlabel(cases.time_label, parse_math=False)
 
 
-def _draw_snapshots(figure: SubFigure, snapshots: Snapshots, kind: str, time_unit: str) -> Axes:
+def _draw_snapshots(figure: SubFigure, snapshots: Snapshots, kind: Kind, time_unit: str) -> Axes:
     """Draws a row of microstates and returns the first one's axes."""
     count = len(snapshots.times)
     # As many places as six snapshots take, so that a single one does not fill the page.
@@ -231,7 +239,9 @@ def _draw_snapshots(figure: SubFigure, snapshots: Snapshots, kind: str, time_uni
 def _set_ranges(row: Sequence[Axes], reference: Curve) -> None:
     """One range for each observable: a method that runs away must not flatten the others."""
     std = np.zeros_like(reference.mean) if reference.std is None else reference.std
-    low, high = (reference.mean - std).min(axis=0), (reference.mean + std).max(axis=0)
+    # Frames may be missing in the reference, and single trajectories have no spread.
+    low, high = reference.mean - np.nan_to_num(std), reference.mean + np.nan_to_num(std)
+    low, high = np.nanmin(low, axis=0), np.nanmax(high, axis=0)
     room = _ROOM * np.maximum(high - low, 1e-9)
     for axis, bottom, top in zip(row, low - room, high + room, strict=True):
         axis.set_ylim(bottom, top)
