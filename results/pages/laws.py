@@ -7,7 +7,7 @@ from tampl.evaluation.metrics import Score, excess
 from tampl.lab.report.grids import spread_text
 
 from .records import Record, Records, Section
-from .tables import machine, seeded, table
+from .tables import listed, machine, seeded, table
 
 RECORD = "laws.json"
 TITLES = {
@@ -33,7 +33,8 @@ the same settings of `refit`; [docs/method.md](method.md#the-choice-of-the-law) 
 are. The scores are plain, without envelope and limits, against {first["members"]} trajectories \
 from each of some initial states of the validation set; no test data were read. An excess is over \
 the noise floor; the band of {100 * first["band"]:.0f} % should cover as many of the reference \
-trajectories, and the ratio of spreads should be 1, each given by observable. On \
+trajectories, and the ratio of spreads should be 1, each given by observable. Problems measured: \
+{listed([TITLES[name] for name in problems])}. On \
 {machine(found)}. `results/{RECORD}`, made by `benchmarks/laws.py`.
 
 {tables}"""

@@ -35,7 +35,7 @@ class Records:
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
         """The comparisons of kept runs, by recipe."""
-        return read_results(self.folder)
+        return {name: found.comparison for name, found in read_results(self.folder).items()}
 
     @cached_property
     def _kept(self) -> dict[str, list[RunRecord]]:

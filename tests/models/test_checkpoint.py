@@ -138,6 +138,23 @@ def test_another_format_is_refused(saved):
     refuses(saved, "has format 'tampl-model-99', and this version .*install a newer tampl")
 
 
+def test_envelopes_are_kept(make_model, small_sirs, tmp_path):
+    from tampl.data import write_miniature
+
+    model = make_model()
+    train = write_miniature(small_sirs, tmp_path / "store").dataset("train")
+    model.enclose(train)
+    model.save(tmp_path / "model.safetensors")
+    loaded = load_model(tmp_path / "model.safetensors", device="cpu")
+    before, after = model.state_dict(), loaded.state_dict()
+    assert {"envelope.radius", "likeness.scale", "likeness.envelope.landmarks"} <= before.keys()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    strange = np.full((1, 8, 8), 2, np.uint8)  # nobody is susceptible, as never in training
+    run = lambda x: loaded.forecast(x, horizon=2, members=3, progress=False).inside[:, :, 0]
+    assert run(train.x[:, 0]).all() and not run(strange).any()
+
+
 @pytest.mark.parametrize(
     "other", ["tampl-model-0", "tampl-model-4x", "tampl-model-", "model-2", 2, None, ["a"], {}]
 )

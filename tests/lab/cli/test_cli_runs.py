@@ -94,6 +94,38 @@ def test_forecast_is_reproducible(run, data, tmp_path):
         np.testing.assert_allclose(file["mean"], file["samples"].mean(axis=1))
 
 
+def test_members_of_several_runs_are_pooled(run, data, tmp_path):
+    initial = tmp_path / "initial.npy"
+    np.save(initial, Store.open(data).references().x)
+    options = ("--initial", initial, "--horizon", 4, "--samples", 6, "--out", tmp_path / "a.npz")
+    # The same run twice, once as a folder and once by its model's file.
+    outcome = call("forecast", run, run / "best.safetensors", *options, "--json")
+    assert outcome.code == 0 and outcome.json["members"] == 6
+    assert len(outcome.json["disagreement"]) == 3 and outcome.json["held"] is not None
+    assert call("forecast", run, tmp_path, *options).code == 2
+
+
+@pytest.mark.filterwarnings("always::tampl.errors.ForecastWarning")
+def test_a_state_unlike_the_training_set_is_warned_of_in_one_line(run, data, tmp_path):
+    strange = np.full_like(Store.open(data).references().x[:1], 2)  # all recovered
+    np.save(tmp_path / "strange.npy", strange)
+    options = ("--initial", tmp_path / "strange.npy", "--horizon", 2, "--out", tmp_path / "a.npz")
+    outcome = call("forecast", run, *options, "--json")
+    assert outcome.code == 0 and "outside of the training data" in outcome.json["warnings"][0]
+    (line, *_) = outcome.err.splitlines()
+    assert line == f"tampl: warning: {outcome.json['warnings'][0]}"
+
+
+def test_evaluate_says_how_far_to_trust(evaluated, data):
+    outcome = call("evaluate", evaluated, "--data", data, "--json")
+    trust = outcome.json["trust"]
+    assert trust["held"] is not None and trust["plain"]["rmse"] > 0
+    assert trust["calibration"]["symbols"] == ["S", "I", "R"]
+    assert trust["markov"]["steps"][0] == 1
+    text = call("evaluate", evaluated, "--data", data).out
+    assert "80 % band covers" in text and "by number of steps" in text
+
+
 def test_evaluate_prints_all_scores(evaluated, data):
     scores = call("evaluate", evaluated, "--data", data, "--json").json["scores"]
     assert list(scores) == [

@@ -9,13 +9,16 @@ therefore asks the C library to keep freed memory.
 import ctypes
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
 
-from ...errors import InputError
+from ...errors import ForecastWarning, InputError
+from ...progress import say
 from ...version import __version__
 from . import linear, verbs
 
@@ -73,6 +76,8 @@ def main() -> None:
     keep_freed_memory()
     # What stops a batch job is to save first, as Ctrl-C does.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    shown = warnings.showwarning
+    warnings.showwarning = partial(_show_warning, shown)
     try:
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")  # a terminal may lack the ² of MMD²
@@ -92,7 +97,21 @@ def main() -> None:
         message = "interrupted; the same command resumes from the last checkpoint"
         _fail(message, code=INTERRUPTED)
     finally:
+        warnings.showwarning = shown
         signal.signal(signal.SIGTERM, before)
+
+
+def _show_warning(
+    shown: Callable[..., None],
+    message: Warning | str,
+    *arguments: Any,  # noqa: ANN401
+    **options: Any,  # noqa: ANN401
+) -> None:
+    """One line for a warning of a forecast; others as Python shows them."""
+    if isinstance(message, ForecastWarning):
+        say(f"warning: {message}")
+    else:
+        shown(message, *arguments, **options)
 
 
 def _fail(message: str, code: int = 2) -> None:
