@@ -109,6 +109,21 @@ def test_a_larger_sets_symmetries_are_refused(bench, streamed):
         bench.trainer(METHODS["tampl"], bench.training(symmetries=["shift"]))
 
 
+@pytest.mark.parametrize(("side", "batches"), [(8, 16), (1024, 4), (8192, 2)])
+def test_large_frames_are_read_less_far_ahead(side, batches):
+    frames = np.broadcast_to(np.uint8(0), (1, 1, side, side))
+    assert Outside(frames, None, torch.device("cpu")).count_ahead(64) == batches
+
+
+def test_no_more_is_read_than_asked_for():
+    read = []
+    ahead = read_ahead(iter(range(9)), read.append, ahead=2, threads=1)
+    for place in range(9):
+        next(ahead)
+        assert len(read) <= place + 3
+    assert read == list(range(9))
+
+
 def test_what_a_reader_raises_reaches_the_training():
     def fail(item):
         raise InputError(f"no {item}")

@@ -61,7 +61,10 @@ class FrameEncoder:
             on_host = index.cpu().numpy()
             cuts = range(0, len(on_host), self.batch_size)
             parts = (on_host[first : first + self.batch_size] for first in cuts)
-            inputs = ((stored.put(frames),) for _, frames in read_ahead(parts, stored.read))
+            ahead = stored.count_ahead(self.batch_size)
+            inputs = (
+                (stored.put(frames),) for _, frames in read_ahead(parts, stored.read, ahead=ahead)
+            )
         else:
             inputs = ((chunk,) for chunk in chunks)
         return torch.cat([self._replay(*given)[0].clone() for given in inputs])

@@ -14,6 +14,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,7 +36,10 @@ _READERS = 4
 """Batches that are read at the same time; a disk answers several requests at once."""
 
 _AHEAD = 16
-"""Batches that are read ahead of their use."""
+"""Batches that are read ahead of their use, if they are small."""
+
+_AHEAD_BYTES = 2**28
+"""Of batches that are read ahead, unless two are larger."""
 
 
 _BYTES_OF_INDICES = 40
@@ -77,6 +81,11 @@ class Outside:
         else:
             found = self.source.read(index)
         return found if self.normalization is None else self.normalization.standardize(found)
+
+    def count_ahead(self, frames: int) -> int:
+        """How many batches of so many frames are read ahead of their use."""
+        size = frames * prod(self.source.shape[2:]) * self.source.dtype.itemsize
+        return max(2, min(_AHEAD, _AHEAD_BYTES // size))
 
     def put(self, frames: NDArray[Any]) -> Tensor:
         """Frames on the device; a GPU copies them from pinned memory while it computes."""
@@ -128,13 +137,18 @@ class Blocks:
 
 
 def read_ahead(
-    items: Iterable[Item], read: Callable[[Item], Result], *, threads: int = _READERS
+    items: Iterable[Item],
+    read: Callable[[Item], Result],
+    *,
+    ahead: int = _AHEAD,
+    threads: int = _READERS,
 ) -> Iterator[tuple[Item, Result]]:
     """Yields items with what is read for them; threads read ahead of what is asked for.
 
     Arguments:
         items: What to read for.
         read: Reads for one item.
+        ahead: How many items are read ahead of their use.
         threads: How many items are read at the same time.
 
     Example:
@@ -146,10 +160,11 @@ def read_ahead(
         try:
             for item in items:
                 pending.append((item, pool.submit(read, item)))
-                if len(pending) >= _AHEAD:
+                if len(pending) > ahead:
                     first, future = pending.popleft()
                     yield first, future.result()
-            for first, future in pending:
+            while pending:
+                first, future = pending.popleft()
                 yield first, future.result()
         finally:
             pool.shutdown(cancel_futures=True)

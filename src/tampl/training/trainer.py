@@ -244,9 +244,11 @@ class Trainer:
                     found[name] = blocks.read(starts.numpy(), index.reshape(len(starts), -1))
             return found
 
-        threads = {} if blocks is None else {"threads": 1}
-        ahead = read_ahead(on_host, read, **threads)
-        for starts, (_, found) in zip(listed, ahead, strict=True):
+        frames = sum(len(self._index(name, on_host[0])) for name in names)
+        options = {"ahead": stored.count_ahead(frames)}
+        if blocks is not None:  # which are read in sequence
+            options["threads"] = 1
+        for starts, (_, found) in zip(listed, read_ahead(on_host, read, **options), strict=True):
             yield starts, {name: stored.put(frames) for name, frames in found.items()}
 
     def _gather(
