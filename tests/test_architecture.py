@@ -12,7 +12,7 @@ import tampl
 ROOT = Path(tampl.__file__).parent
 LEAVES = (
     *("errors", "frozen", "plugins", "version"),
-    *("files", "progress", "seeding", "threads"),
+    *("files", "memory", "progress", "seeding", "threads"),
     *("calibration", "nn", "flow", "theory"),
 )
 # What every leaf may use, because these hold nothing else.

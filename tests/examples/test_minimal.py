@@ -88,7 +88,7 @@ def page_batches(trainer, stage):
             noise["s"],
             noise["epsilon"],
         )
-        for index, noise in trainer._batches(wanted)
+        for index, noise, _ in trainer._batches(wanted)
     ]
 
 

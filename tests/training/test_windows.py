@@ -91,7 +91,7 @@ def windows_seen(trainer, epochs):
 
     def watched(stage):
         drawn = list(batches(stage))
-        starts = torch.cat([starts for starts, _ in drawn])
+        starts = torch.cat([starts for starts, *_ in drawn])
         passes.append(starts.sort().values.tolist())
         return iter(drawn)
 

@@ -16,10 +16,10 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ..description import Description, Observable
 from ..errors import InputError
@@ -27,10 +27,21 @@ from ..microstates import AnyMicrostate, Image, Lattice, Microstate, Particles, 
 from ..progress import say
 from ..seeding import numpy_generator
 
-__all__ = ["OWN_DATA", "Dataset", "Normalization", "References", "Statistics", "average_present"]
+__all__ = [
+    "OWN_DATA",
+    "Dataset",
+    "Normalization",
+    "Reader",
+    "References",
+    "Statistics",
+    "average_present",
+]
 
 _LATTICE_STATES = 16
 """Integers on a grid with more distinct values than this are not taken for states of sites."""
+
+_NUMBERS_AT_ONCE = 2**22
+"""Numbers that are in memory while statistics are taken of an array on disk."""
 
 OWN_DATA = "own data"
 """The name of the system that arrays without a simulator are of."""
@@ -87,6 +98,32 @@ class Normalization:
         # Compared by range, because rounding gives a constant a std that is not exactly zero.
         constant = vectors.min(axis=0) == vectors.max(axis=0)
         return cls(vectors.mean(axis=0), np.where(constant, 1.0, vectors.std(axis=0)))
+
+    @classmethod
+    def fit_read_inputs(cls, x: "Reader", known: NDArray[np.bool_] | None) -> "Normalization":
+        """The statistics of `fit_inputs` for vectors that are read a part at a time.
+
+        The sums are the same, in the same order; those of a single component may be rounded
+        differently.
+
+        Arguments:
+            x: The vectors, (n, F, size).
+            known: Which of them exist, (n, F); None where all do.
+        """
+        n, frames = x.shape[:2]
+        index = np.arange(n * frames) if known is None else np.flatnonzero(known)
+        parts = np.array_split(index, -(-len(index) * x.shape[-1] // _NUMBERS_AT_ONCE))
+        low, high = np.full(x.shape[-1], np.inf), np.full(x.shape[-1], -np.inf)
+        total, squares = np.zeros(x.shape[-1]), np.zeros(x.shape[-1])
+        for part in parts:
+            vectors = x.read(part)
+            low, high = np.minimum(low, vectors.min(axis=0)), np.maximum(high, vectors.max(axis=0))
+            # NumPy adds rows one after another, and so it goes on where the last part ended.
+            total = np.concatenate([total[None], vectors]).sum(axis=0)
+        mean = total / len(index)
+        for part in parts:
+            squares = np.concatenate([squares[None], (x.read(part) - mean) ** 2]).sum(axis=0)
+        return cls(mean, np.where(low == high, 1.0, np.sqrt(squares / len(index))))
 
     def standardize(self, y: ArrayLike) -> NDArray[np.float64]:
         """Features (..., m) to mean 0 and variance 1."""
@@ -159,6 +196,41 @@ class References:
         return replace(self, y=self.y[:, :, ::every], description=self.description.thin(every))
 
 
+class Reader(Protocol):
+    """What stands for an array of microstates (n, F, *shape) that is not in memory.
+
+    A selection of trajectories, or of every k-th frame, is of the same kind; of whatever else is
+    selected it gives an array.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, F, *shape)."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the stored form."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole array."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, key: Any) -> Any: ...  # noqa: ANN401
+
+    def __array__(
+        self, dtype: DTypeLike | None = None, copy: bool | None = None
+    ) -> NDArray[Any]: ...
+
+    def read(self, index: NDArray[np.int64]) -> NDArray[Any]:
+        """The frames at some places, counted through all trajectories."""
+        ...
+
+
 class Dataset:
     """Trajectories of microstates with their macrostates.
 
@@ -175,7 +247,7 @@ class Dataset:
             hold in the others does not matter. The first frame of a trajectory must exist.
 
     Attributes:
-        x: The microstates in stored form.
+        x: The microstates in stored form, in memory or on disk (`Store.dataset`).
         y: The macrostates, float64.
         labels: The families, empty strings by default.
         description: Kind of microstate, observables and times.
@@ -188,7 +260,7 @@ class Dataset:
         (10, (10, 6, 1))
     """
 
-    x: NDArray[Any]
+    x: NDArray[Any] | Reader
     y: NDArray[np.float64]
     labels: NDArray[np.str_]
     description: Description
@@ -246,7 +318,7 @@ class Dataset:
     def described(
         cls,
         description: Description,
-        x: NDArray[Any],
+        x: NDArray[Any] | Reader,
         y: NDArray[np.float64],
         labels: NDArray[np.str_],
         present: NDArray[np.bool_] | None = None,
@@ -356,9 +428,16 @@ class Dataset:
         names = [observable.name for observable in self.description.observables]
         standardised = self.description.microstate.standardised
         known = ... if self.present is None else self.present
+        inputs = None
+        if standardised:
+            inputs = (
+                Normalization.fit_inputs(self.x[known])
+                if isinstance(self.x, np.ndarray)
+                else Normalization.fit_read_inputs(self.x, self.present)
+            )
         return Statistics(
             y=Normalization.fit(self.y[known], names=names),
-            x=Normalization.fit_inputs(self.x[known]) if standardised else None,
+            x=inputs,
             mean_trajectory=_fill_gaps(average_present(self.y, axis=0)),
         )
 

@@ -14,16 +14,24 @@ draw that repeats an earlier one is made again, in the order of splits and indic
 One shard per worker is in memory, 32 MB unless the plan says otherwise. A device that wants many
 trajectories at once (`System.batch`) gets as many shards in one call as come near to that, and
 three such calls are in memory: one on the device, one being observed, one being written.
+
+The calls are independent jobs. They run in threads of this process, or in the processes of an
+executor, such as a Dask client's, on machines that see the folder of the store. The initial
+microstates are always drawn here, because each has to differ from all others. Every worker writes
+its own shards; one that dies leaves an unfinished file, and whoever makes the shard again writes
+the same bytes.
 """
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import lru_cache, partial
 from itertools import groupby
 from math import prod
 from pathlib import Path
+from socket import gethostname
 from typing import Any
 
 import numpy as np
@@ -116,8 +124,12 @@ _COPIES = 2
 _STATE_BYTES = 500
 
 
-States = Mapping[str, Sequence[InitialState]]
-"""The initial states of every split."""
+# Enough for the largest cluster to be busy; the initial states of so many calls are under way.
+_CALLS_SUBMITTED = 1024
+
+
+States = Sequence[Sequence[InitialState]]
+"""The initial states of every shard of a call."""
 
 
 def generate(
@@ -126,6 +138,7 @@ def generate(
     out: str | Path,
     *,
     workers: int | None = None,
+    executor: Executor | None = None,
     progress: bool = True,
 ) -> Store:
     """Makes a store, or what is missing of it.
@@ -140,15 +153,19 @@ def generate(
         out: The folder of the store; it is made where it does not exist.
         workers: How many calls of the simulator to make at a time; by default one per available
             core.
+        executor: Where to make the calls, such as the executor of a Dask client; its processes
+            have this version of the package and see `out` under the same path. By default they
+            are made in threads.
         progress: Whether to show a bar on standard error.
     """
     if workers is not None and workers < 1:
         raise InputError(f"`workers` is {workers}; it must be at least 1")
     workers = workers or available_cores()
     manifest = _manifest_of(system, plan)
-    _refuse_oversized(manifest, workers)
+    _refuse_oversized(manifest, workers if executor is None else 0)
     with resumed(Path(out), manifest, workers=workers, progress=progress) as store:
-        _make_missing(system, store, workers=workers, progress=progress)
+        _make_missing(system, store, workers=workers, executor=executor, progress=progress)
+        remove_unfinished(store.path / "shards")
     return store
 
 
@@ -262,30 +279,60 @@ def _refuse_damaged(store: Store, *, workers: int, progress: bool) -> None:
             raise
 
 
-def _make_missing(system: System, store: Store, *, workers: int, progress: bool) -> None:
-    missing = store.missing()
+def _make_missing(
+    system: System, store: Store, *, workers: int, executor: Executor | None, progress: bool
+) -> None:
+    missing, make = store.missing(), partial(_make_shards, system, store)
     if not missing:
         return
-    states = draw_initial_states(system, store.manifest, progress=progress)
+    drawn = draw_initial_states(system, store.manifest, progress=progress)
+    calls = (
+        (shards, [drawn[shard.split][_rows(shard)] for shard in shards])
+        for shards in _together(missing, store.manifest, system.batch)
+    )
     if system.batch > 1:
         workers = min(workers, _CALLS_IN_MEMORY)
-    with (
-        bar("simulating", len(missing), visible=progress) as advance,
-        ThreadPoolExecutor(workers) as pool,
-    ):
-        futures = {
-            pool.submit(_make_shards, system, store, shards, states): shards
-            for shards in _together(missing, store.manifest, system.batch)
-        }
-        try:
-            for future in as_completed(futures):
-                future.result()
-                for shard in futures[future]:
+    with bar("simulating", len(missing), visible=progress) as advance:
+        if executor is not None:
+            address = (store.path.resolve(), store.manifest.identity, __version__)
+            for shard in _carry_out(partial(_make_elsewhere, system, *address), calls, executor):
+                advance(shard.file)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            try:
+                for shard in _carry_out(make, calls, pool):
                     advance(shard.file)
-        except BaseException:
-            # A compiled kernel cannot be stopped: the shards under way are finished and kept.
-            pool.shutdown(cancel_futures=True)
-            raise
+            except BaseException:
+                # A compiled kernel cannot be stopped: the shards under way are finished and kept.
+                pool.shutdown(cancel_futures=True)
+                raise
+
+
+def _carry_out(
+    make: Callable[[Sequence[Shard], States], None],
+    calls: Iterable[tuple[Sequence[Shard], States]],
+    executor: Executor,
+) -> Iterator[Shard]:
+    """Makes all calls; yields the shards as they are made."""
+    pending: dict[Future[None], Sequence[Shard]] = {}
+
+    def collect() -> Iterator[Shard]:
+        done, _ = wait(pending, return_when=FIRST_COMPLETED)
+        for future in done:
+            future.result()
+            yield from pending.pop(future)
+
+    try:
+        for shards, states in calls:
+            pending[executor.submit(make, shards, states)] = shards
+            if len(pending) >= _CALLS_SUBMITTED:
+                yield from collect()
+        while pending:
+            yield from collect()
+    except BaseException:
+        for future in pending:
+            future.cancel()
+        raise
 
 
 def _together(shards: Iterable[Shard], manifest: Manifest, batch: int) -> list[tuple[Shard, ...]]:
@@ -306,6 +353,41 @@ def _together(shards: Iterable[Shard], manifest: Manifest, batch: int) -> list[t
             joined.append((shard,))
             room = batch - trajectories
     return joined
+
+
+def _make_elsewhere(
+    system: System,
+    folder: Path,
+    identity: str,
+    version: str,
+    shards: Sequence[Shard],
+    states: States,
+) -> None:
+    """Makes shards in another process, perhaps on another machine."""
+    if version != __version__:
+        raise InputError(
+            f"a worker on {gethostname()} has tampl {__version__}, and the store is made by tampl "
+            f"{version}: install the same version everywhere"
+        )
+    _make_shards(system, _open_elsewhere(folder, identity), shards, states)
+
+
+# Reading a manifest of many shards takes longer than a short call.
+@lru_cache(maxsize=4)
+def _open_elsewhere(folder: Path, identity: str) -> Store:
+    try:
+        store = Store.open(folder)
+    except InputError as error:
+        raise InputError(
+            f"a worker on {gethostname()} does not see the store in {folder}: choose a folder on "
+            "a file system that all workers share"
+        ) from error
+    if store.manifest.identity != identity:
+        raise InputError(
+            f"a worker on {gethostname()} sees another store in {folder}: choose a folder on a "
+            "file system that all workers share"
+        )
+    return store
 
 
 def _make_shards(system: System, store: Store, shards: Sequence[Shard], states: States) -> None:
@@ -339,8 +421,8 @@ def _run_trajectories(
     initial: list[NDArray[Any]] = []
     words: list[NDArray[np.uint64]] = []
     labels: list[NDArray[np.bytes_]] = []
-    for shard in shards:
-        runs, own = manifest.splits[shard.split].runs, states[shard.split][_rows(shard)]
+    for shard, own in zip(shards, states, strict=True):
+        runs = manifest.splits[shard.split].runs
         initial.append(np.repeat(np.stack([state.microstate for state in own]), runs, axis=0))
         words.append(_run_words(manifest, shard, runs).reshape(-1, 4))
         labels.append(encode_labels([state.label for state in own for _ in range(runs)]))
@@ -358,14 +440,13 @@ def _run_references(
     system: System, manifest: Manifest, shards: Sequence[Shard], states: States
 ) -> list[Arrays]:
     """Runs the ensembles of every shard."""
-    own = [states[shard.split][_rows(shard)] for shard in shards]
-    initial = [np.stack([state.microstate for state in group]) for group in own]
+    initial = [np.stack([state.microstate for state in group]) for group in states]
     words = [_member_words(manifest, shard) for shard in shards]
     macrostates = system.ensemble(np.concatenate(initial), np.concatenate(words))
-    cuts = np.cumsum([len(group) for group in own])[:-1]
+    cuts = np.cumsum([len(group) for group in states])[:-1]
     return [
         {"initial": x, "macrostates": y, "labels": encode_labels([s.label for s in group])}
-        for x, y, group in zip(initial, np.split(macrostates, cuts), own, strict=True)
+        for x, y, group in zip(initial, np.split(macrostates, cuts), states, strict=True)
     ]
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "count_bytes",
     "empty_arrays",
     "encode_labels",
+    "locate_microstates",
     "read_shard",
     "refuse_oversized",
     "write_shard",
@@ -199,6 +200,18 @@ def read_shard(
     if fault:
         raise InputError(f"{path} has {fault}: {_REMEDY}")
     return arrays
+
+
+def locate_microstates(path: Path) -> int:
+    """Where the microstates of a shard that was read begin in its file."""
+    with _opened(path) as file:
+        offset = file["microstates"].id.get_offset()
+    if offset is None:
+        raise InputError(
+            f"{path} has microstates that are chunked or compressed, which can only be read "
+            "into memory: write them contiguously, or allow more `memory`"
+        )
+    return offset
 
 
 def _find_bad_holes(arrays: Arrays) -> str | None:

@@ -21,8 +21,9 @@ from ..errors import InputError
 from ..files import read_json, replacing
 from ..version import __version__
 from .dataset import Dataset, References
+from .lazy import LazyMicrostates, Place
 from .manifest import FORMAT, FORMAT_VERSION, Manifest, Shard
-from .shards import Arrays, empty_arrays, read_shard
+from .shards import Arrays, count_bytes, empty_arrays, locate_microstates, read_shard
 
 __all__ = [
     "MANIFEST",
@@ -56,14 +57,21 @@ class Store:
         """The shards that are not there (yet)."""
         return tuple(s for s in self.manifest.shards if not (self.path / s.file).exists())
 
-    def dataset(self, split: str, *, verify: bool = True) -> Dataset:
+    def dataset(self, split: str, *, verify: bool = True, memory: float | None = None) -> Dataset:
         """Reads a split of trajectories, such as "train", into memory.
 
         Arguments:
             split: The name of the split.
             verify: Whether to compare every shard with its checksum; without, a damaged shard may
                 be read.
+            memory: Bytes that the split may take. The microstates of a larger one stay on disk
+                and are read when they are needed (`tampl.data.lazy`). By default everything is
+                read.
         """
+        self._refuse_other(split, references=False)
+        size = count_bytes(self.manifest, split, self.manifest.splits[split].count)
+        if memory is not None and size > memory:
+            return self._open_lazily(split, verify=verify)
         arrays = self._read(split, references=False, verify=verify)
         return Dataset.described(
             self.description,
@@ -94,6 +102,26 @@ class Store:
                 verify=verify,
             )
         return arrays
+
+    def _open_lazily(self, split: str, *, verify: bool) -> Dataset:
+        """The data set whose microstates stay on disk."""
+        places, kept = [], []
+        for shard in self.manifest.of_split(split):
+            # One shard at a time is in memory, for its checksum and all but its microstates.
+            path, runs = self.path / shard.file, self.manifest.splits[split].runs
+            arrays = read_shard(path, manifest=self.manifest, shard=shard, verify=verify)
+            del arrays["microstates"]
+            kept.append(arrays)
+            places.append(Place(path, locate_microstates(path), shard.count * runs))
+        whole = {name: np.concatenate([arrays[name] for arrays in kept]) for name in kept[0]}
+        kind = self.description.microstate
+        x = LazyMicrostates.open(
+            places, frames=self.description.frames, shape=kind.shape, dtype=kind.dtype
+        )
+        present = whole["present"].astype(np.bool_) if "present" in whole else None
+        return Dataset.described(
+            self.description, x, whole["macrostates"], _decode(whole), present
+        )
 
     def _refuse_other(self, split: str, *, references: bool) -> None:
         splits = self.manifest.splits

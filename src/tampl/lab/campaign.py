@@ -7,7 +7,7 @@
 
 A campaign can be stopped at any time: finished runs are kept, and the same call resumes an
 interrupted run. Where one run does not fill the machine, several can be trained side by side, each
-in its own process.
+in its own process, or on the workers of a Dask cluster, on machines that see the folders.
 
 The ledger is written again after each run. A state is read from the files in the run's folder:
 `waiting`, `begun`, `trained` or `done`; `failed` is a run that this campaign saw fail. The time of
@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from statistics import mean
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 import torch
@@ -40,6 +40,7 @@ from ..progress import say
 from ..seeding import ambient_seed
 from ..training import DivergenceError
 from ..training.frames import refuse_other_symmetries
+from .cluster import connected
 from .pipeline import evaluate_run, run_identity, simulate, train
 from .recipes import Recipe
 from .report.grids import name_of
@@ -57,12 +58,17 @@ class Resources:
         budget_s: Seconds after which no more work is begun; None for no limit.
         device: Where to train and evaluate; "auto" takes a GPU where torch has one.
         side_by_side: How many runs are trained at once, each in its own process.
+        memory: Bytes that the training data may take in memory, as for `train`.
+        dask: The cluster that simulates, trains and evaluates: the address or the file of a Dask
+            scheduler, or "local"; None for this process.
     """
 
     data: str | Path | None = None
     budget_s: float | None = None
     device: str = "auto"
     side_by_side: int = 1
+    memory: float | None = None
+    dask: str | None = None
 
     def __post_init__(self) -> None:
         # So written, NaN is refused too.
@@ -72,6 +78,11 @@ class Resources:
             )
         if self.side_by_side < 1:
             raise InputError(f"`side_by_side` is {self.side_by_side}; it must be at least 1")
+        if self.dask is not None and self.side_by_side > 1:
+            raise InputError(
+                f"`side_by_side` is {self.side_by_side} and `dask` is {self.dask!r}: give one of "
+                "them; a cluster trains a run on every worker"
+            )
 
     def deadline(self) -> float | None:
         """When the budget is spent if it starts now, on `time.monotonic`'s clock."""
@@ -196,11 +207,12 @@ class Campaign:
             test: Whether to score the runs on the test split.
         """
         deadline = resources.deadline()
-        resources = replace(resources, device=resolve_device(resources.device))
+        if resources.dask is None:  # the workers of a cluster may have another device
+            resources = replace(resources, device=resolve_device(resources.device))
         description = _describe_data(plans[0].recipe, resources.data)
         for plan in plans:
             plan.refuse_unbuildable(description)
-        store = make_data(plans[0].recipe, out, resources.data)
+        store = make_data(plans[0].recipe, out, resources.data, dask=resources.dask)
         for plan in plans:
             plan.refuse_other_run(store)
         return cls(tuple(plans), store, out / "plan.json", resources, deadline, test)
@@ -229,6 +241,9 @@ class Campaign:
         return plan.folder, trial
 
     def _finish_all(self) -> Iterator[tuple[Path, Trial | None]]:
+        if self.resources.dask is not None:
+            yield from self._finish_on_cluster(self.resources.dask)
+            return
         processes = self.resources.side_by_side
         if processes == 1:
             yield from map(self.finish, self.plans)
@@ -251,6 +266,29 @@ class Campaign:
                     worker.terminate()
                 raise
 
+    def _finish_on_cluster(self, address: str) -> Iterator[tuple[Path, Trial | None]]:
+        # The clock of a deadline begins anew with each machine; that of the day is common.
+        until = None if self.deadline is None else time.time() + self.deadline - time.monotonic()
+        moved = replace(
+            self,
+            plans=tuple(replace(plan, folder=plan.folder.resolve()) for plan in self.plans),
+            store=replace(self.store, path=self.store.path.resolve()),
+            ledger=self.ledger.resolve(),
+        )
+        with connected(address) as executor:
+            folders = {
+                executor.submit(_finish_elsewhere, moved, plan, until): own.folder
+                for own, plan in zip(self.plans, moved.plans, strict=True)
+            }
+            try:
+                for future in as_completed(folders):
+                    _, trial = future.result()
+                    yield folders[future], trial
+            except BaseException:
+                for future in folders:
+                    future.cancel()
+                raise
+
     def _is_finished(self, plan: RunPlan) -> bool:
         run, data, device = plan.run, self.store.path, self.resources.device
         trained = run.read_stage(plan.total_epochs) in ("trained", "done")
@@ -269,6 +307,7 @@ class Campaign:
                 method=plan.method,
                 device=device,
                 deadline=self.deadline,
+                memory=self.resources.memory,
             )
             if not history.finished:
                 return False
@@ -289,6 +328,19 @@ class Campaign:
         ]
         self.ledger.parent.mkdir(parents=True, exist_ok=True)
         write_json(self.ledger, estimate_times(lines))
+
+
+_ONE_AT_A_TIME = Lock()
+"""A worker with several threads trains one run after another: a run sets torch's own state."""
+
+
+def _finish_elsewhere(
+    campaign: Campaign, plan: RunPlan, until: float | None
+) -> tuple[Path, Trial | None]:
+    """Finishes a run on the worker of a cluster; `until` is on the clock of the day."""
+    with _ONE_AT_A_TIME:
+        deadline = None if until is None else time.monotonic() + until - time.time()
+        return replace(campaign, deadline=deadline).finish(plan)
 
 
 def _start_worker(threads: int) -> None:
@@ -316,7 +368,9 @@ def _describe_data(recipe: Recipe, data: str | Path | None) -> Description:
     return recipe.find_plan()[0].description
 
 
-def make_data(recipe: Recipe, out: Path, data: str | Path | None = None) -> Store:
+def make_data(
+    recipe: Recipe, out: Path, data: str | Path | None = None, *, dask: str | None = None
+) -> Store:
     """The campaign's data, simulated where they are absent.
 
     Arguments:
@@ -324,11 +378,12 @@ def make_data(recipe: Recipe, out: Path, data: str | Path | None = None) -> Stor
         out: The campaign's folder; without `data` the store is its `data/`.
         data: Another store. A complete store may hold more or fewer trajectories than the recipe
             says, but must be of its system.
+        dask: The cluster that simulates, as for `simulate`.
     """
     if data is None:
-        return simulate(recipe, out / "data")
+        return simulate(recipe, out / "data", dask=dask)
     if not (Path(data) / MANIFEST).exists():
-        return simulate(recipe, data)
+        return simulate(recipe, data, dask=dask)
     store = Store.open(data)
     recipe.refuse_other_data(store.description)
-    return simulate(recipe, data) if store.missing() else store
+    return simulate(recipe, data, dask=dask) if store.missing() else store

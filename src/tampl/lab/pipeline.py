@@ -7,6 +7,7 @@ parameters to a page with curves.
 import tokenize
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,12 @@ from ..evaluation.metrics import Score
 from ..evaluation.trust import Trust
 from ..files import write_json
 from ..forecast import Forecast
+from ..memory import available_memory
 from ..models import Ensemble, MacroModel, load_model, resolve_device
 from ..progress import say
 from ..training import DivergenceError, History
+from ..training.streaming import BUFFERS, count_bytes_beside
+from .cluster import connected
 from .provenance import provenance
 from .recipes import Recipe, find_system
 from .report.grids import in_reading_order
@@ -52,19 +56,29 @@ AnyPath = str | Path
 
 
 def simulate(
-    recipe: Recipe, out: AnyPath, *, workers: int | None = None, device: str = "cpu"
+    recipe: Recipe,
+    out: AnyPath,
+    *,
+    workers: int | None = None,
+    device: str = "cpu",
+    dask: str | None = None,
 ) -> Store:
     """Simulates the data of a recipe, or the part of it that is missing.
 
     Arguments:
         recipe: The recipe.
         out: The folder of the store.
-        workers: Threads; all cores by default.
+        workers: Threads, or processes of a local cluster; as many as cores by default.
         device: Whose kernels to use. There is no automatic choice: kernels of another device give
             other bytes, so that the kernel is part of a store's identity.
+        dask: The cluster that simulates: the address or the file of a Dask scheduler, or "local".
     """
     system, plan = recipe.find_plan()
-    return generate(system.on(device), plan, out, workers=workers)
+    system = system.on(device)
+    if dask is None:
+        return generate(system, plan, out, workers=workers)
+    with connected(dask, workers=workers) as executor:
+        return generate(system, plan, out, workers=workers, executor=executor)
 
 
 def check_data(data: AnyPath) -> CheckReport:
@@ -80,6 +94,7 @@ def train(
     method: str = "tampl",
     device: str = "auto",
     deadline: float | None = None,
+    memory: float | None = None,
 ) -> History:
     """Trains a method of a recipe on a store; resumes an interrupted run in the same folder.
 
@@ -93,11 +108,14 @@ def train(
         method: Name of the method.
         device: Where to train.
         deadline: Time on `time.monotonic`'s clock after which the run is saved and left.
+        memory: Bytes that the data may take in memory, half of what is available by default. The
+            microstates of a larger training set stay on disk and are read as they are needed,
+            which changes no weight.
     """
     chosen, store, run = recipe.method(method), Store.open(data), Run(out)
     device = resolve_device(device)
     recipe.refuse_other_data(store.description)
-    train_set, valid_set = (store.dataset(split, verify=True) for split in ("train", "valid"))
+    train_set, valid_set = _read_training_data(recipe, store, memory)
     identity, turns = run_identity(recipe, store, method), chosen.turns(recipe.training)
     total = sum(turn.epochs for turn in turns)
     before = run.find_shorter(identity)
@@ -135,6 +153,34 @@ def train(
     if not run.log.finished:
         say(f"the time is over; {run.describe_saved(total)}")
     return run.log
+
+
+def _read_training_data(
+    recipe: Recipe, store: Store, memory: float | None
+) -> tuple[Dataset, Dataset]:
+    """The splits to train and validate on, in memory as far as they fit there."""
+    memory = available_memory() / 2 if memory is None else memory
+    description, split = store.description, store.manifest.splits["train"]
+    kind, frames = description.microstate, split.count * split.runs * description.frames
+    beside = count_bytes_beside(frames, len(description.observables), recipe.model.latent_dim)
+    # Standardised microstates and those that symmetries have moved are there twice.
+    copies = 1 + kind.standardised + bool(recipe.training.symmetries)
+    whole = frames * prod(kind.shape) * kind.dtype.itemsize
+    fits = copies * whole + beside <= memory
+    if not fits and beside + BUFFERS > memory:
+        raise InputError(
+            f"the training set of {store.path} has {frames:,} frames, which need "
+            f"{(beside + BUFFERS) / 2**30:.2f} GiB of memory even with the microstates on disk; "
+            f"`memory` is {memory / 2**30:.2f} GiB: allow more, or train on fewer frames"
+        )
+    if not fits:
+        say(
+            f"{whole / 2**30:.2f} GiB of microstates stay on disk and are read as they are "
+            f"needed; `memory` is {memory / 2**30:.2f} GiB"
+        )
+    train_set = store.dataset("train", verify=True, memory=None if fits else 0)
+    # Of a validation set the training reads the first frames.
+    return train_set, store.dataset("valid", verify=True, memory=memory / 8)
 
 
 def run_identity(recipe: Recipe, store: Store, method: str) -> dict[str, Any]:

@@ -257,13 +257,17 @@ class MacroModel(nn.Module):
         if present is not None:
             chosen = np.flatnonzero(present)[chosen]
         run, frame = np.unravel_index(chosen, shape)
-        x = train.x[run, frame]
-        states = self.start_arrays(x, train.y[run, frame])
+        parts = []
+        for first in range(0, len(run), ENCODED):  # all of them may not fit into memory
+            place = run[first : first + ENCODED], frame[first : first + ENCODED]
+            x = train.x[place]
+            summary = torch.from_numpy(self.description.microstate.summarise(x))
+            parts.append((self.start_arrays(x, train.y[place]), summary))
+        states, summaries = (torch.cat(each) for each in zip(*parts, strict=True))
         if not states.isfinite().all():
             return
         trajectory = torch.from_numpy(run).to(states.device)
         self.envelope = Envelope.fit(states, trajectory).to(states.device)
-        summaries = torch.from_numpy(self.description.microstate.summarise(x))
         if summaries.shape[1]:
             likeness = Likeness.fit(summaries.to(states.device), trajectory)
             self.likeness = likeness.to(states.device)

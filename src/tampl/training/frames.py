@@ -3,7 +3,8 @@
 Frames of all trajectories lie one after another; a *pair* is the index t of a frame whose
 successor t + lag belongs to the same trajectory, where both exist. A batch of indices becomes
 network input on the device, so the stored form (a byte per site) is all that is ever resident; a
-training with symmetries keeps it twice.
+training with symmetries keeps it twice. Microstates that are not in memory, or that do not fit on
+the device, are read in batches (`streaming.py`); macrostates are always on the device.
 
 A *window* of W frames, each a lag after the one before, holds W - 1 pairs, so whatever encodes
 both ends of its pairs encodes W frames for W - 1 pairs instead of two for each; W = 2 is plain
@@ -18,7 +19,9 @@ sees.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import prod
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,6 +30,7 @@ from ..errors import InputError
 from ..microstates import Microstate
 from ..seeding import torch_generator
 from .settings import TrainingSpec
+from .streaming import Outside
 
 __all__ = [
     "Frames",
@@ -40,12 +44,23 @@ __all__ = [
 ]
 
 
+BLOCK_BYTES = 8 * 2**20
+"""Bytes of a block of frames, enough for a disk to read it at full speed."""
+
+BLOCKS_TOGETHER = 16
+"""Blocks whose windows are mixed."""
+
+DEVICE_SHARE = 0.5
+"""Of the free memory of a GPU, what microstates may take; the rest is for the networks."""
+
+
 @dataclass(frozen=True)
 class Frames:
     """All frames of a data set.
 
     Attributes:
-        stored: Microstates in stored form, standardised where their kind is, (n_frames, *shape).
+        stored: Microstates in stored form, standardised where their kind is, (n_frames, *shape);
+            or where they are, if they are not on the device.
         macrostates: Standardised macrostates, (n_frames, m).
         pairs: Index of the first frame of every pair, (n_pairs,).
         length: Frames of a trajectory.
@@ -54,7 +69,7 @@ class Frames:
         present: Which frames exist, (n_frames,); None where all do.
     """
 
-    stored: Tensor
+    stored: Tensor | Outside
     macrostates: Tensor
     pairs: Tensor
     length: int
@@ -82,7 +97,6 @@ class Frames:
             dtype: Precision of the networks.
         """
         runs, frames = data.y.shape[:2]
-        x = data.x if statistics.x is None else statistics.x.standardize(data.x)
         y = torch.from_numpy(statistics.y.standardize(data.y))
         index = torch.arange(runs * frames, device=device).view(runs, frames)
         pairs, present = index[:, : max(0, frames - lag)].flatten(), None
@@ -90,7 +104,7 @@ class Frames:
             present = torch.from_numpy(data.present).flatten().to(device)
             pairs = pairs[present[pairs] & present[pairs + lag]]
         return cls(
-            stored=torch.from_numpy(x).flatten(0, 1).to(device),
+            stored=_store(data, statistics, torch.device(device)),
             macrostates=y.flatten(0, 1).to(device, dtype),
             pairs=pairs,
             length=frames,
@@ -100,14 +114,31 @@ class Frames:
         )
 
     def __len__(self) -> int:
-        return len(self.stored)
+        return len(self.macrostates)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the training takes place."""
+        return self.macrostates.device
+
+    @property
+    def block(self) -> int:
+        """Frames in a block of the data (`TrainingSpec.order`)."""
+        kind = self.microstate
+        return max(1, BLOCK_BYTES // (prod(kind.shape) * kind.dtype.itemsize))
 
     def x(self, index: Tensor) -> Tensor:
         """Network input of the frames at `index`."""
+        if isinstance(self.stored, Outside):
+            return self.input(self.stored.put(self.stored.read(index.cpu().numpy())))
         kind = self.stored.dtype
         # On a GPU torch may not index 16-bit words without a sign; the same bits with one it can.
         words = self.stored.view(torch.int16) if kind == torch.uint16 else self.stored
-        return self.microstate.network_input(words[index].view(kind), self.macrostates.dtype)
+        return self.input(words[index].view(kind))
+
+    def input(self, stored: Tensor) -> Tensor:
+        """Network input of frames in stored form."""
+        return self.microstate.network_input(stored, self.macrostates.dtype)
 
     def y(self, index: Tensor) -> Tensor:
         """Standardised macrostates of the frames at `index`."""
@@ -140,6 +171,21 @@ class Frames:
         return {"x": self.x, "y": self.y}[name](index)
 
 
+def _store(data: Dataset, statistics: Statistics, device: torch.device) -> Tensor | Outside:
+    """The microstates on the device, or where they are if they do not fit there."""
+    if isinstance(data.x, np.ndarray) and _fits(data.x.nbytes, device):
+        x = data.x if statistics.x is None else statistics.x.standardize(data.x)
+        return torch.from_numpy(x).flatten(0, 1).to(device)
+    return Outside(data.x, statistics.x, device)
+
+
+def _fits(size: int, device: torch.device) -> bool:
+    if device.type != "cuda":
+        return True
+    free, _ = torch.cuda.mem_get_info(device)
+    return size <= DEVICE_SHARE * free
+
+
 @dataclass(frozen=True)
 class Selection:
     """Windows of frames.
@@ -148,11 +194,13 @@ class Selection:
         starts: Index of the first frame of each window, (n,).
         window: Frames in a window.
         lag: Frames from one of them to the next.
+        block: Frames in a block, where the order of a pass is that of blocks.
     """
 
     starts: Tensor
     window: int
     lag: int = 1
+    block: int | None = None
 
     @property
     def pairs(self) -> Tensor:
@@ -167,7 +215,7 @@ class Selection:
     def batches(
         self, batch_size: int, generator: torch.Generator, *, steps: int | None = None
     ) -> Iterator[Tensor]:
-        """Starts of windows in random order, as many at once as hold `batch_size` pairs.
+        """Starts of windows in the order of a pass, as many at once as hold `batch_size` pairs.
 
         Arguments:
             batch_size: Pairs in a batch.
@@ -178,11 +226,20 @@ class Selection:
         size = _windows_per_batch(batch_size, self.window)
         if steps is None:
             order = torch.randperm(count, generator=generator, device=device)
+            if self.block is not None:
+                order = order[self._groups(self.block, generator)[order].argsort(stable=True)]
             yield from self.starts[order].split(size)
             return
         for _ in range(steps):
             drawn = torch.randint(count, (min(size, count),), generator=generator, device=device)
             yield self.starts[drawn]
+
+    def _groups(self, block: int, generator: torch.Generator) -> Tensor:
+        """The group of blocks that each window belongs to; blocks are grouped at random."""
+        device, number = self.starts.device, self.starts // block
+        count = int(number.max()) + 1
+        ranks = torch.randperm(count, generator=generator, device=device)
+        return ranks[number] // BLOCKS_TOGETHER
 
 
 def select(frames: Frames, training: TrainingSpec, number: int) -> Selection:
@@ -200,7 +257,8 @@ def select(frames: Frames, training: TrainingSpec, number: int) -> Selection:
     if kept < len(starts):
         chosen = torch.randperm(len(starts), generator=generator)[:kept].sort().values
         starts = starts[chosen.to(starts.device)]
-    return Selection(starts, training.window, frames.lag)
+    block = frames.block if training.order == "blocks" else None
+    return Selection(starts, training.window, frames.lag, block)
 
 
 def spans(starts: Tensor, length: int, lag: int = 1) -> Tensor:
@@ -267,7 +325,7 @@ class Views:
         self._shown: int | None = None
         self.frames = frames
         if training.symmetries:
-            self.frames = replace(frames, stored=frames.stored.clone())
+            self.frames = replace(frames, stored=_require_resident(frames).clone())
 
     def show(self, part: int) -> None:
         """Moves every trajectory as in this part of the training."""
@@ -275,11 +333,23 @@ class Views:
             return
         generator = torch_generator(self._training.seed, "symmetries", part)
         whole = (-1, self._simulated.length)
-        simulated, seen = (f.stored.unflatten(0, whole) for f in (self._simulated, self.frames))
+        simulated, seen = (
+            _require_resident(frames).unflatten(0, whole)
+            for frames in (self._simulated, self.frames)
+        )
         for there, here in zip(simulated.split(_AT_ONCE), seen.split(_AT_ONCE), strict=True):
             kind = self.frames.microstate
             here.copy_(kind.transformed(there, self._training.symmetries, generator))
         self._shown = part
+
+
+def _require_resident(frames: Frames) -> Tensor:
+    if isinstance(frames.stored, Outside):
+        raise InputError(
+            "`training.symmetries` moves whole trajectories, which have to be in memory, and the "
+            "training set is too large: allow more `memory`, or train without symmetries"
+        )
+    return frames.stored
 
 
 def refuse_other_symmetries(kind: Microstate, training: TrainingSpec) -> None:

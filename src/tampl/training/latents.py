@@ -11,6 +11,7 @@ Reference for the rank: Roy and Vetterli, "The effective rank", EUSIPCO 2007.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ from ..models import Modules, Transition
 from .frames import Frames
 from .replay import Replay
 from .stages import Latents
+from .streaming import Outside, read_ahead
 
 __all__ = ["FrameEncoder", "LatentScale", "has_collapsed", "latent_scale"]
 
@@ -46,20 +48,36 @@ class FrameEncoder:
         self.modules = modules
         self.frames = frames
         self.batch_size = batch_size
-        self._replay = Replay(self._encode, frames.stored.device)
+        self._replay = Replay(self._encode, frames.device)
 
     @torch.no_grad()
     def __call__(self, index: Tensor | None = None) -> Tensor:
         """Latent states (n, d) of the frames at `index`, of all by default."""
         if index is None:
-            index = torch.arange(len(self.frames), device=self.frames.stored.device)
+            index = torch.arange(len(self.frames), device=self.frames.device)
         self.modules.encoder.eval()
-        z = [self._replay(chunk)[0].clone() for chunk in index.split(self.batch_size)]
-        return torch.cat(z)
+        chunks, stored = index.split(self.batch_size), self.frames.stored
+        if isinstance(stored, Outside) and self._source == "x":
+            on_host = index.cpu().numpy()
+            cuts = range(0, len(on_host), self.batch_size)
+            parts = (on_host[first : first + self.batch_size] for first in cuts)
+            ahead = stored.count_ahead(self.batch_size)
+            inputs = (
+                (stored.put(frames),) for _, frames in read_ahead(parts, stored.read, ahead=ahead)
+            )
+        else:
+            inputs = ((chunk,) for chunk in chunks)
+        return torch.cat([self._replay(*given)[0].clone() for given in inputs])
 
-    def _encode(self, index: Tensor) -> tuple[Tensor]:
-        source = self.modules.spec.encoder.reads
-        return (self.modules.encoder(self.frames.field(source, index)),)
+    @property
+    def _source(self) -> str:
+        return self.modules.spec.encoder.reads
+
+    def _encode(self, given: Tensor) -> tuple[Tensor]:
+        """Encodes frames by their index, or in stored form where they are not on the device."""
+        streamed = isinstance(self.frames.stored, Outside) and self._source == "x"
+        read = self.frames.input if streamed else partial(self.frames.field, self._source)
+        return (self.modules.encoder(read(given)),)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """How to train: seed, epochs, batches and optimisers, the same for all methods compared."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import (
     Field,
@@ -45,6 +45,9 @@ class TrainingSpec(Frozen):
         lag: Frames of the data in one step of the model; longer than one, its forecasts have as
             much fewer frames.
         window: Frames in a window; batches are made of windows, of one pair each by default.
+        order: Of the windows in a pass: "random", or "blocks": blocks of the data in random order,
+            some of them at a time, whose windows are mixed. Blocks are for data that are read
+            from a disk which is slow at random places.
         fraction: Share of the windows that an epoch sees.
         symmetries: Motions that the system's laws and observables allow; every trajectory is moved
             anew in each part of the training.
@@ -60,6 +63,7 @@ class TrainingSpec(Frozen):
     batch_size: BatchSize = 512
     lag: Count = 1
     window: int = Field(2, ge=2)
+    order: Literal["random", "blocks"] = "random"
     fraction: float = Field(1.0, gt=0, le=1)
     symmetries: tuple[Symmetry, ...] = ()
     representation: OptimiserSpec = OptimiserSpec()
@@ -69,9 +73,10 @@ class TrainingSpec(Frozen):
     save_every: Count = 5
 
     @model_serializer(mode="wrap")
-    def _leave_out_no_lag(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Runs from before there was a lag are those of the same recipe.
-        return {k: v for k, v in dump(self).items() if k != "lag" or self.lag > 1}
+    def _leave_out_the_usual(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Runs from before there was a lag or a choice of order are those of the same recipe.
+        usual = {"lag": 1, "order": "random"}
+        return {k: v for k, v in dump(self).items() if k not in usual or v != usual[k]}
 
     @property
     def averaged(self) -> OptimiserSpec:

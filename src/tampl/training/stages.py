@@ -15,7 +15,7 @@ from torch import Tensor
 from ..models import Modules
 from .settings import OptimiserSpec
 
-__all__ = ["FIELDS", "Batch", "Latents", "Losses", "Stage", "Turn", "current_loss"]
+__all__ = ["FIELDS", "MICROSTATES", "Batch", "Latents", "Losses", "Stage", "Turn", "current_loss"]
 
 FIELDS = frozenset({"x", "x_next", "x_window", "y", "y_next", "z", "z_next"})
 """What a batch may hold: network input, standardised macrostates, cached latent states.
@@ -23,6 +23,10 @@ FIELDS = frozenset({"x", "x_next", "x_window", "y", "y_next", "z", "z_next"})
 `x_window` is the network input of all frames of the batch's windows, for what encodes both ends
 of the pairs: `Batch.latents` splits the encodings.
 """
+
+
+MICROSTATES = frozenset({"x", "x_next", "x_window"})
+"""Those of `FIELDS` that are network input."""
 
 
 @dataclass(frozen=True)

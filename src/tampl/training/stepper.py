@@ -7,6 +7,7 @@ that a recorded step sees their present values.
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +20,7 @@ from .stages import Batch, Stage
 
 __all__ = ["Stepper", "focus"]
 
-Gather = Callable[[Tensor, Mapping[str, Tensor]], Batch]
+Gather = Callable[[Tensor, Mapping[str, Tensor], Mapping[str, Tensor]], Batch]
 
 
 def focus(modules: Modules, moves: tuple[str, ...]) -> None:
@@ -35,7 +36,8 @@ class Stepper:
     Arguments:
         stage: The stage.
         modules: All modules of the run.
-        gather: Gives a batch of the windows at some starts, with its noise.
+        gather: Gives a batch of the windows at some starts, with its noise and what was read of
+            it beforehand.
         total_steps: Steps over the whole training, the length of the cosine schedule.
     """
 
@@ -65,23 +67,38 @@ class Stepper:
             self.average = {name: p.detach().clone() for name, p in self.parameters.items()}
         self._names: tuple[str, ...] = ()
         self._noise_names: tuple[str, ...] = ()
+        self._read_names: tuple[str, ...] = ()
         self._replay = Replay(self._descend, device, records=stage.replays)
 
-    def step(self, starts: Tensor, noise: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """One descent step on the windows at `starts`; returns the losses before it, by name."""
+    def step(
+        self,
+        starts: Tensor,
+        noise: Mapping[str, Tensor],
+        read: Mapping[str, Tensor] = MappingProxyType({}),
+    ) -> dict[str, Tensor]:
+        """One descent step on the windows at `starts`; returns the losses before it, by name.
+
+        Arguments:
+            starts: Where the windows start.
+            noise: What the stage drew for them.
+            read: Fields in stored form, of frames that are not on the device.
+        """
         if self.steps == 0:
             self._restart_average()
         self._rate.fill_(self.learning_rate)
         # The warm-up keeps the random first weights from lingering in a short run.
         steps = self.steps + 1
         self._decay.fill_(min(self.stage.optimiser.average, (1 + steps) / (10 + steps)))
-        self._noise_names = tuple(noise)
-        values = self._replay(starts, *noise.values())
+        self._noise_names, self._read_names = tuple(noise), tuple(read)
+        values = self._replay(starts, *noise.values(), *read.values())
         self.steps = steps
         return dict(zip(self._names, values, strict=True))
 
-    def _descend(self, starts: Tensor, *noise: Tensor) -> tuple[Tensor, ...]:
-        batch = self.gather(starts, dict(zip(self._noise_names, noise, strict=True)))
+    def _descend(self, starts: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
+        count = len(self._noise_names)
+        noise = dict(zip(self._noise_names, given[:count], strict=True))
+        read = dict(zip(self._read_names, given[count:], strict=True))
+        batch = self.gather(starts, noise, read)
         losses = self.stage.loss(self.modules, batch)
         self.optimiser.zero_grad()
         losses.total.backward()

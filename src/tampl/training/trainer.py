@@ -12,25 +12,37 @@ and stage, so a resumed run repeats an uninterrupted one.
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import accumulate, takewhile
+from types import MappingProxyType
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import InputError
 from ..models import Modules, Transition
 from ..models.checkpoint import refuse_unlike
 from ..seeding import torch_generator
-from .frames import Frames, Selection, Views, refuse_long_windows, select, spans, steps_per_pass
+from .frames import (
+    BLOCKS_TOGETHER,
+    Frames,
+    Selection,
+    Views,
+    refuse_long_windows,
+    select,
+    spans,
+    steps_per_pass,
+)
 from .latents import FrameEncoder, LatentScale, latent_scale
 from .settings import TrainingSpec
-from .stages import FIELDS, Batch, Latents, Stage, Turn
+from .stages import FIELDS, MICROSTATES, Batch, Latents, Stage, Turn
 from .stepper import Stepper, focus
+from .streaming import Blocks, Outside, read_ahead
 
 __all__ = ["DivergenceError", "EpochRecord", "Trainer"]
 
@@ -116,9 +128,9 @@ class Trainer:
         focus(self.modules, stage.moves)
         stepper, windows = self.steppers[stage.name], 0
         sums: dict[str, Tensor] = defaultdict(lambda: self.frames.macrostates.new_zeros(()))
-        for starts, noise in self._batches(stage):
+        for starts, noise, read in self._batches(stage):
             windows += len(starts)
-            for name, value in stepper.step(starts, noise).items():
+            for name, value in stepper.step(starts, noise, read).items():
                 sums[name] += len(starts) * value
         if "encoder" in stage.moves:
             self._cached = None
@@ -189,20 +201,67 @@ class Trainer:
             self._cache.copy_(self._encode())
         self._cached = part
 
-    def _batches(self, stage: Stage) -> Iterator[tuple[Tensor, Mapping[str, Tensor]]]:
-        """Starts of windows and noise of the batches of a pass."""
-        device, seed = self.frames.stored.device, self.training.seed
+    def _batches(
+        self, stage: Stage
+    ) -> Iterator[tuple[Tensor, Mapping[str, Tensor], Mapping[str, Tensor]]]:
+        """Starts of windows, noise and what has to be read of the batches of a pass."""
+        device, seed = self.frames.device, self.training.seed
         address = ("train", self.epoch, stage.name)
         order = torch_generator(seed, *address, "order", device=device)
         noise = torch_generator(seed, *address, "noise", device=device)
         selection = self._selection(self._part(stage))
         size = stage.batch_size or self.training.batch_size
-        for starts in selection.batches(size, order, steps=stage.steps):
+        batches = selection.batches(size, order, steps=stage.steps)
+        for starts, read in self._read(batches, stage.needs, selection.block):
             pairs = len(starts) * (selection.window - 1)
-            yield starts, stage.draw(self.modules, pairs, noise)
+            yield starts, stage.draw(self.modules, pairs, noise), read
 
-    def _gather(self, needs: frozenset[str], starts: Tensor, noise: Mapping[str, Tensor]) -> Batch:
-        fields = {name: self._field(name, starts) for name in sorted(needs)}
+    def _read(
+        self, batches: Iterable[Tensor], needs: frozenset[str], block: int | None
+    ) -> Iterator[tuple[Tensor, Mapping[str, Tensor]]]:
+        """Batches with those fields that are not on the device, read ahead of their use."""
+        names, stored = sorted(needs & MICROSTATES), self.frames.stored
+        if not names or not isinstance(stored, Outside):
+            for starts in batches:
+                yield starts, {}
+            return
+        # Threads that read must not wait for the device: the order goes to the host at once.
+        listed = list(batches)
+        on_host = torch.cat(listed).cpu().split([len(starts) for starts in listed])
+        blocks = None
+        if block is not None:
+            # A batch may hold windows of two groups of blocks.
+            kept = 2 * BLOCKS_TOGETHER
+            blocks = Blocks(stored, block, reach=self.frames.lag * self.training.window, kept=kept)
+
+        def read(starts: Tensor) -> dict[str, NDArray[Any]]:
+            found = {}
+            for name in names:
+                index = self._index(name, starts).numpy()
+                if blocks is None:
+                    found[name] = stored.read(index)
+                else:
+                    found[name] = blocks.read(starts.numpy(), index.reshape(len(starts), -1))
+            return found
+
+        frames = sum(len(self._index(name, on_host[0])) for name in names)
+        options = {"ahead": stored.count_ahead(frames)}
+        if blocks is not None:  # which are read in sequence
+            options["threads"] = 1
+        for starts, (_, found) in zip(listed, read_ahead(on_host, read, **options), strict=True):
+            yield starts, {name: stored.put(frames) for name, frames in found.items()}
+
+    def _gather(
+        self,
+        needs: frozenset[str],
+        starts: Tensor,
+        noise: Mapping[str, Tensor],
+        read: Mapping[str, Tensor] = MappingProxyType({}),
+    ) -> Batch:
+        fields = {
+            name: self.frames.input(read[name]) if name in read else self._field(name, starts)
+            for name in sorted(needs)
+        }
         return Batch(fields, noise, self.training.window)
 
     def _latents(self, index: Tensor) -> Latents:
@@ -222,13 +281,17 @@ class Trainer:
             )
         return latents
 
-    def _field(self, name: str, starts: Tensor) -> Tensor:
+    def _index(self, name: str, starts: Tensor) -> Tensor:
+        """The frames that a field of the windows at some starts is of."""
         window = self.training.window
         if name == "x_window":
-            return self.frames.x(spans(starts, window, self.frames.lag))
-        source = name.removesuffix("_next")
-        first = starts if name == source else starts + self.frames.lag
-        index = spans(first, window - 1, self.frames.lag)
+            return spans(starts, window, self.frames.lag)
+        first = starts + self.frames.lag if name.endswith("_next") else starts
+        return spans(first, window - 1, self.frames.lag)
+
+    def _field(self, name: str, starts: Tensor) -> Tensor:
+        source = name.removesuffix("_next").removesuffix("_window")
+        index = self._index(name, starts)
         if source == "z":
             assert self._cache is not None
             return self._cache[index]
@@ -245,7 +308,7 @@ class Trainer:
         return means
 
     def _watch(self) -> LatentScale:
-        pairs, device = self.frames.pairs, self.frames.stored.device
+        pairs, device = self.frames.pairs, self.frames.device
         index = pairs[:: -(-len(pairs) // WATCHED_PAIRS)]
         latents = self._latents(index)
         generator = torch_generator(self.training.seed, "watch", self.epoch, device=device)

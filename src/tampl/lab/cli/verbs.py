@@ -57,6 +57,21 @@ CampaignData = Annotated[
 Budget = Annotated[
     float | None, typer.Option("--budget-s", help="Seconds after which no more work is begun.")
 ]
+Memory = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        help="GiB that the training data may take in memory; default: half of what is available. "
+        "Larger data are read from disk.",
+    ),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        help="Where to send the work: address or file of a Dask scheduler, or local. Needs "
+        "the extra dask."
+    ),
+]
 SideBySide = Annotated[int, typer.Option(help="Runs trained at once, each in its own process.")]
 
 
@@ -105,13 +120,14 @@ def simulate(
             "of a store's identity."
         ),
     ] = "cpu",
+    dask: Dask = None,
     as_json: Json = False,
 ) -> None:
     """Simulates the data of a recipe, or the part of it that is missing."""
     from .. import pipeline
     from ..recipes import read_recipe
 
-    store = pipeline.simulate(read_recipe(recipe), out, workers=workers, device=device)
+    store = pipeline.simulate(read_recipe(recipe), out, workers=workers, device=device, dask=dask)
     _show(_describe_store(store), as_json)
 
 
@@ -260,6 +276,7 @@ def train(
     seed: Seed = None,
     epochs: Epochs = None,
     device: DeviceName = "auto",
+    memory: Memory = None,
     as_json: Json = False,
 ) -> None:
     """Trains a model, resumes an interrupted training, or extends one with more epochs."""
@@ -270,7 +287,9 @@ def train(
     found = propose_recipe(Store.open(data)) if recipe is None else read_recipe(recipe)
     method = method or ("tampl+" if recipe is None else "tampl")
     chosen = found.with_seed(seed).with_epochs(epochs)
-    history = pipeline.train(chosen, data, out, method=method, device=device)
+    history = pipeline.train(
+        chosen, data, out, method=method, device=device, memory=_in_bytes(memory)
+    )
     result = {
         "run": str(out),
         "epochs": len(history.epochs),
@@ -419,6 +438,8 @@ def compare(
     budget_s: Budget = None,
     device: DeviceName = "auto",
     side_by_side: SideBySide = 1,
+    memory: Memory = None,
+    dask: Dask = None,
     as_json: Json = False,
 ) -> None:
     """Compares methods over seeds: trains and evaluates missing runs, prints the table."""
@@ -432,7 +453,12 @@ def compare(
         methods=None if methods == "all" else _split(methods),
         seeds=_parse_seeds(seeds),
         resources=Resources(
-            data=data, budget_s=budget_s, device=device, side_by_side=side_by_side
+            data=data,
+            budget_s=budget_s,
+            device=device,
+            side_by_side=side_by_side,
+            memory=_in_bytes(memory),
+            dask=dask,
         ),
     )
     if as_json:
@@ -457,6 +483,8 @@ def sweep(
     budget_s: Budget = None,
     device: DeviceName = "auto",
     side_by_side: SideBySide = 1,
+    memory: Memory = None,
+    dask: Dask = None,
     as_json: Json = False,
 ) -> None:
     """Varies one setting of a method: errors and latent scale for each value."""
@@ -473,7 +501,12 @@ def sweep(
         seeds=_parse_seeds(seeds),
         test=test,
         resources=Resources(
-            data=data, budget_s=budget_s, device=device, side_by_side=side_by_side
+            data=data,
+            budget_s=budget_s,
+            device=device,
+            side_by_side=side_by_side,
+            memory=_in_bytes(memory),
+            dask=dask,
         ),
     )
     if as_json:
@@ -502,6 +535,10 @@ def _write_value(value: object) -> str:
 def _describe_store(store: "Store") -> dict[str, Any]:
     splits = {name: split.count for name, split in store.manifest.splits.items()}
     return {"store": str(store.path), "identity": store.manifest.identity, "splits": splits}
+
+
+def _in_bytes(memory: float | None) -> float | None:
+    return None if memory is None else memory * 2**30
 
 
 def _split(text: str) -> list[str]:
