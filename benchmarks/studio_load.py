@@ -137,9 +137,9 @@ async def watch(pid: int, since: float, memory: list[tuple[float, float]]) -> No
 
 def describe(result: dict) -> str:
     return (
-        f"{result['clients']} clients, {result['forecasts']} forecasts in {result['seconds']:g} s, "
-        f"{result['errors']} errors; median {result['median_s']:.3f} s, 95 % within "
-        f"{result['p95_s']:.3f} s; memory {result['memory_mb']}"
+        f"{result['clients']} clients, {result['forecasts']} forecasts in "
+        f"{result['seconds']:g} s, {result['errors']} errors; median {result['median_s']:.3f} s, "
+        f"95 % within {result['p95_s']:.3f} s; memory {result['memory_mb']}"
     )
 
 
