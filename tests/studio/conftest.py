@@ -33,7 +33,8 @@ def trained(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def exhibit(trained):
-    return open_exhibit([trained.folder], data=trained.data, device="cpu")
+    runs = [trained.runs / "tampl+-0", trained.runs / "tampl-0"]
+    return open_exhibit(runs, data=trained.data, device="cpu")
 
 
 @pytest.fixture(scope="session")

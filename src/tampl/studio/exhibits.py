@@ -12,6 +12,7 @@ from ..data import Dataset, Store
 from ..description import Description, refuse_other_system
 from ..errors import InputError
 from ..lab.recipes import find_system
+from ..lab.report.grids import in_reading_order
 from ..lab.runs import Run
 from ..models import Ensemble, MacroModel, load
 from ..system import Closure, System
@@ -118,6 +119,8 @@ def find_models(path: Path) -> list[Path]:
     if not (path / "runs").is_dir():
         return [path]
     runs = [run for run in sorted((path / "runs").iterdir()) if Run(run).best_file.is_file()]
+    order = in_reading_order({Run.open(run).method for run in runs})
+    runs.sort(key=lambda run: order.index(Run.open(run).method))
     if not runs:
         raise InputError(f"{path / 'runs'} holds no trained model; train one with `tampl train`")
     return runs
@@ -136,7 +139,7 @@ def open_exhibit(
     paths = [found for path in models for found in find_models(Path(path))]
     if not paths:
         raise InputError("`models` is empty; give a trained model at least")
-    names = _tell_apart([_name(path) for path in paths], paths)
+    names = _name_models(paths)
     shown = [_load(path, name, device) for path, name in zip(paths, names, strict=True)]
     description = shown[0].model.description
     for other in shown[1:]:
@@ -157,25 +160,31 @@ def _load(path: Path, name: str, device: str) -> ShownModel:
     return ShownModel(name, load(run.best_file, device=device), run.read_history())
 
 
-def _name(path: Path) -> str:
-    """The method and the seed of a run; the name of a file or folder otherwise."""
-    if not (path / _RUN).is_file():
-        return path.stem if path.is_file() else path.name
-    run = Run.open(path)
-    seed = run.recipe.get("training", {}).get("seed")
-    return run.method.upper() if seed is None else f"{run.method.upper()} (seed {seed})"
-
-
-def _tell_apart(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
-    """The names, those that occur twice with their folder or a number."""
-    longer = [
-        name if names.count(name) == 1 else f"{name}, {path.name}"
-        for name, path in zip(names, paths, strict=True)
-    ]
+def _name_models(paths: Sequence[Path]) -> list[str]:
+    """The method of a run, the name of a file or folder; longer where two would be the same."""
+    names = [_name(path) for path in paths]
+    for longer in (_name_with_seed, lambda path: f"{_name_with_seed(path)} in {path.name}"):
+        names = [
+            longer(path) if names.count(name) > 1 else name
+            for name, path in zip(names, paths, strict=True)
+        ]
     return [
-        name if longer.count(name) == 1 else f"{name} no. {longer[: place + 1].count(name)}"
-        for place, name in enumerate(longer)
+        f"{name}, no. {names[: place + 1].count(name)}" if names.count(name) > 1 else name
+        for place, name in enumerate(names)
     ]
+
+
+def _name(path: Path) -> str:
+    if (path / _RUN).is_file():
+        return Run.open(path).method.upper()
+    return path.stem if path.is_file() else path.name
+
+
+def _name_with_seed(path: Path) -> str:
+    if not (path / _RUN).is_file():
+        return _name(path)
+    seed = Run.open(path).recipe.get("training", {}).get("seed")
+    return f"{_name(path)}, seed {seed}"
 
 
 def _read_held_out(store: Store) -> HeldOut:
