@@ -3,12 +3,17 @@ PYTHON ?= python3
 SEED ?= 42
 BIN := .venv/bin
 STAMP := .venv/.installed
+STUDIO := .venv/.installed-studio
 DEV := .venv/.installed-dev
 
-.PHONY: demo test lint format results clean
+.PHONY: demo studio test lint format results clean
 
 demo: $(STAMP)
 	$(BIN)/tampl demo --out runs/demo --seed $(SEED)
+
+# Trains the demo's model, in a few minutes, where `make demo` has not.
+studio: $(STUDIO)
+	$(BIN)/tampl studio
 
 test: $(DEV)
 	$(BIN)/python -m pytest
@@ -34,6 +39,10 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	touch $(STAMP)
+
+$(STUDIO): $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[studio]'
+	touch $(STUDIO)
 
 # What tests and lint need beyond what the library needs.
 $(DEV): $(STAMP)

@@ -29,11 +29,14 @@ LAYERS = (
     ("methods",),
     ("evaluation",),
     ("advice",),
-    ("lab",),
+    ("lab", "studio"),
 )
 HEIGHTS = {name: height for height, names in enumerate(LAYERS) for name in names}
-# Simulators are a choice of the laboratory: nothing else of the package knows them.
+# Simulators are a choice of the laboratory and the studio: nothing else of the package knows them.
 LAB_ONLY = ("systems", "theory")
+OUTSIDE = ("lab", "studio")
+# The studio shows runs of the laboratory; of the laboratory the command line alone opens it.
+OPENS_THE_STUDIO = "tampl.lab.cli."
 MIDDLE = ("data.dataset", "models", "training", "methods", "evaluation", "advice")
 # Modules of the middle whose only matter is to write or read one file.
 FILES_OF_THE_MIDDLE = ("models.check", "models.checkpoint", "models.pretrained")
@@ -88,7 +91,9 @@ def violations(graph):
             if here == there:
                 continue
             upward = there not in COMMON if here in LEAVES else HEIGHTS[there] >= HEIGHTS[here]
-            if upward or (there in LAB_ONLY and here != "lab"):
+            if (here, there) == ("studio", "lab") or module.startswith(OPENS_THE_STUDIO):
+                upward = False
+            if upward or (there in LAB_ONLY and here not in OUTSIDE):
                 yield f"{module} imports {target}"
 
 
@@ -184,6 +189,14 @@ def test_the_walk_sees_leaves_that_lean_on_leaves_and_cycles(package):
     ]
     with pytest.raises(CycleError):
         TopologicalSorter(graph).prepare()
+
+
+def test_the_walk_sees_who_opens_the_studio(package):
+    cli, verb = "lab__in__cli__in__verbs", "from ...studio import serve"
+    graph = package(__init__="", studio="from .lab import runs", lab__in__runs="", **{cli: verb})
+    assert list(violations(graph)) == []
+    graph = package(lab__in__runs="from ..studio import serve")
+    assert "tampl.lab.runs imports tampl.studio" in violations(graph)
 
 
 def test_the_walk_sees_simulators_and_files_where_they_do_not_belong(package):

@@ -65,6 +65,15 @@ class System(Frozen, ABC):
         """
         return 1
 
+    @property
+    def memoryless(self) -> bool:
+        """Whether a microstate is all that the future depends on.
+
+        A trajectory can then be continued from any of its frames with fresh words, and is as good
+        as one that was never interrupted. By default it is not known to be.
+        """
+        return False
+
     def on(self, device: str) -> "System":
         """The same system with the kernels of a device: same physics, another `kernel`.
 

@@ -12,12 +12,19 @@ from pathlib import Path
 from ..evaluation import Score
 from ..files import strict_json, write_texts
 from .comparisons import Compared, compare
-from .pipeline import check_data, simulate
+from .pipeline import check_data, simulate, train
 from .recipes import Recipe, read_recipe
+from .runs import Run
 
-__all__ = ["Demo", "run_demo"]
+__all__ = ["DEMO", "Demo", "prepare_demo", "run_demo"]
+
+DEMO = Path("runs") / "demo"
+"""The folder of the demo."""
 
 RECIPE = "sirs-mini.toml"
+STUDIED = "tampl+"
+"""The method that the studio shows where nothing was trained: its forecasts cost the least."""
+
 SHOWN = ("tampl+", "tampl", "jld", "vamp")
 """Four of the ten methods; `tampl compare` trains them all."""
 
@@ -55,3 +62,19 @@ def run_demo(out: str | Path, *, seed: int | None = None, recipe: Recipe | None 
     plain = {name: asdict(score) for name, score in scores.items()}
     write_texts(out, {"metrics.json": strict_json({"scores": plain}, indent=1) + "\n"})
     return Demo(compared, scores)
+
+
+def prepare_demo(out: str | Path, *, recipe: Recipe | None = None) -> Path:
+    """Trains a model of the demo's data where there is none yet; returns the demo's folder.
+
+    Arguments:
+        out: Folder of the demo.
+        recipe: The recipe to train by; the mini recipe by default.
+    """
+    out = Path(out)
+    if any(Run(run.parent).is_complete() for run in out.glob("runs/*/run.json")):
+        return out
+    recipe = recipe or read_recipe(str(files("tampl") / "recipes" / RECIPE))
+    simulate(recipe, out / "data")
+    train(recipe, out / "data", out / "runs" / f"{STUDIED}-{recipe.training.seed}", method=STUDIED)
+    return out

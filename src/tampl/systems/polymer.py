@@ -139,6 +139,10 @@ class Polymer(DeviceSystem):
             frames=self.frames,
         )
 
+    @property
+    def memoryless(self) -> bool:
+        return True  # Brownian dynamics has no velocities
+
     def initial(self, generator: np.random.Generator) -> InitialState:
         """Draws a self-avoiding coil at equilibrium without flow, in any direction."""
         words = generator.integers(0, 2**64, (1, 4), dtype=np.uint64)

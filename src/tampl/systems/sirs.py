@@ -103,6 +103,10 @@ class SIRS(System):
     def kernel(self) -> str:
         return "sirs-numba-1"
 
+    @property
+    def memoryless(self) -> bool:
+        return True  # a Markov chain on lattices
+
     def initial(self, generator: np.random.Generator) -> InitialState:
         clusters = int(generator.choice(self._fitting))
         return InitialState(self.pattern(clusters, generator), f"K={clusters}")

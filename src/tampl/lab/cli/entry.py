@@ -54,6 +54,7 @@ VERBS: Mapping[str, Callable[..., None]] = {
     "results": verbs.results,
     "compare": verbs.compare,
     "sweep": verbs.sweep,
+    "studio": verbs.studio,
 }
 """In the order of `--help`."""
 

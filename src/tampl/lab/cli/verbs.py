@@ -30,6 +30,7 @@ __all__ = [
     "report",
     "results",
     "simulate",
+    "studio",
     "sweep",
     "train",
 ]
@@ -514,6 +515,33 @@ def sweep(
     else:
         print(swept.table)
     _say_unfinished(len(swept.comparison.waiting))
+
+
+def studio(
+    models: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Runs, models or comparisons; default: the demo's, which is trained."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder of a store, for its test states.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; beyond the loopback one with a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any free one.")] = 8420,
+    browser: Annotated[bool, typer.Option(help="Whether to open the page in a browser.")] = True,
+    device: DeviceName = "auto",
+) -> None:
+    """Opens a web page: paint a microstate and watch the forecast."""
+    try:
+        from ...studio.serve import open_studio
+    except ImportError as error:
+        raise InputError(f"{error}; the studio needs more: pip install 'tampl[studio]'") from error
+    if not models:
+        from ..demo import DEMO, prepare_demo
+
+        models, data = [prepare_demo(DEMO)], data or DEMO / "data"
+    open_studio(models, data=data, host=host, port=port, browser=browser, device=device)
 
 
 def _show(result: dict[str, Any], as_json: bool) -> None:
