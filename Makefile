@@ -16,7 +16,7 @@ studio: $(STUDIO)
 	$(BIN)/tampl studio
 
 test: $(DEV)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(DEV)
 	$(BIN)/ruff check .
