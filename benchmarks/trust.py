@@ -4,7 +4,7 @@
     python benchmarks/trust.py recipes/sirs-mini.toml --runs RUNS --data STORE --json
     python benchmarks/trust.py double-well --json          # trains its models itself
 
-For every seed of TAMPL and TAMPL+: scores with and without limits, coverage and spread by
+For every seed of TAMPL and TAMPL+ that has a run: scores with and without limits, coverage and spread by
 observable, members that were held, members beyond an observable's limits, and false alarms. For
 ensembles of TAMPL+ models: scores, false alarms, disagreement. For states unlike the training set
 (`outside.py`): the fraction of states that is flagged, and the error of their forecasts.
@@ -59,8 +59,9 @@ def main() -> None:
         recipe = read_recipe(arguments.what)
         models = {
             method: {
-                seed: Run.open(arguments.runs / "runs" / f"{method}-{seed}").load_model()
+                seed: Run.open(folder).load_model()
                 for seed in seeds
+                if (folder := arguments.runs / "runs" / f"{method}-{seed}").exists()
             }
             for method in METHODS
         }
