@@ -5,9 +5,10 @@
     python benchmarks/trust.py double-well --json          # trains its models itself
 
 For every seed of TAMPL and TAMPL+ that has a run: scores with and without limits, coverage and
-spread by observable, members that were held, members beyond an observable's limits, and false alarms. For
-ensembles of TAMPL+ models: scores, false alarms, disagreement. For states unlike the training set
-(`outside.py`): the fraction of states that is flagged, and the error of their forecasts.
+spread by observable, members that were held, members beyond an observable's limits, and false
+alarms. For ensembles of TAMPL+ models: scores, false alarms, disagreement. For states unlike the
+training set (`outside.py`): the fraction of states that is flagged, and the error of their
+forecasts.
 """
 
 import argparse
