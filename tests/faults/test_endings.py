@@ -79,8 +79,8 @@ def test_a_signal_saves_first_and_says_what_is_saved(data, tmp_path, number):
 def test_a_loss_that_is_not_finite_says_epoch_stage_and_what_is_kept(data, tmp_path, monkeypatch):
     step = Stepper.step
 
-    def spoil(stepper, starts, noise):
-        losses = step(stepper, starts, noise)
+    def spoil(stepper, *batch):
+        losses = step(stepper, *batch)
         late = stepper.stage.name == "transition" and stepper.steps > 3 * stepper.total_steps // 4
         return {name: value * (np.nan if late else 1) for name, value in losses.items()}
 

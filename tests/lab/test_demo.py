@@ -25,7 +25,7 @@ def test_demo_writes_what_the_readme_promises(tmp_path):
     demo = run_demo(tmp_path, seed=3, recipe=tiny_recipe())
     scores = json.loads((tmp_path / "metrics.json").read_text())["scores"]
     baselines = {"mean_field", "pair", "mean_trajectory", "persistence", "floor"}
-    assert scores.keys() == {"tampl", "jld", "vamp"} | baselines
+    assert scores.keys() == {"tampl+", "tampl", "jld", "vamp"} | baselines
     assert scores["vamp"]["mmd"] is None
     assert all(score["rmse"] > 0 for score in scores.values())
     assert scores["tampl"]["mmd"] > 0

@@ -29,7 +29,7 @@ from .answers import Asked, make_plain
 from .exhibits import Exhibit, ShownModel
 from .families import Family, find_families
 from .guard import Gate, Guard
-from .live import Piece, shorten, simulate_live
+from .live import Excerpt, shorten, simulate_live
 from .wire import (
     MOST_STEPS,
     ClosureAnswer,
@@ -382,12 +382,12 @@ def _add_truth(app: FastAPI, room: _Room) -> None:
 
 
 async def _stream(
-    room: _Room, pieces: Iterator[Piece], first: Piece, members: int
+    room: _Room, pieces: Iterator[Excerpt], first: Excerpt, members: int
 ) -> AsyncIterator[str]:
     """Lines of JSON for the pieces of a simulation; cancelled when the client goes."""
     loop, frames = asyncio.get_running_loop(), room.exhibit.description.frames
     every, deadline = -(-frames // _SHOWN_FRAMES), loop.time() + STREAM_S
-    piece: Piece | None = first
+    piece: Excerpt | None = first
     try:
         yield _line(kind="begin", frames=frames, members=members, every=every)
         while piece is not None and loop.time() < deadline:
@@ -399,7 +399,7 @@ async def _stream(
         room.streams -= 1
 
 
-def _describe_piece(piece: Piece, every: int) -> dict[str, Any]:
+def _describe_piece(piece: Excerpt, every: int) -> dict[str, Any]:
     shown = None
     if piece.microstates is not None:
         start = -piece.first % every

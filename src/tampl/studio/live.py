@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..seeding import kernel_words
 from ..system import System
 
-__all__ = ["LONGEST_S", "Piece", "shorten", "simulate_live"]
+__all__ = ["LONGEST_S", "Excerpt", "shorten", "simulate_live"]
 
 LONGEST_S = 60.0
 """A trajectory that cannot be cut into pieces and takes longer than this is refused."""
@@ -28,7 +28,7 @@ _MOST_MEMBERS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class Excerpt:
     """Some frames of one trajectory, or some whole trajectories.
 
     Attributes:
@@ -55,7 +55,7 @@ def shorten(system: System, frames: int) -> System:
 
 def simulate_live(
     system: System, state: NDArray[Any], *, members: int, seed: int
-) -> Iterator[Piece]:
+) -> Iterator[Excerpt]:
     """Simulates a trajectory piece by piece with its microstates, then the other members.
 
     Arguments:
@@ -82,7 +82,7 @@ def simulate_live(
         started = perf_counter()
         found = system.ensemble(state[None], words[None])[0]
         seconds = perf_counter() - started
-        yield Piece(done, 0, found, None, seconds)
+        yield Excerpt(done, 0, found, None, seconds)
         spent, done = seconds / count, done + count
 
 
@@ -100,7 +100,7 @@ class _Pieces:
         self.total = system.description.frames - 1
         self.size = size
 
-    def follow(self, state: NDArray[Any], member: int) -> Iterator[Piece]:
+    def follow(self, state: NDArray[Any], member: int) -> Iterator[Excerpt]:
         """Simulates a trajectory piece by piece; the first member with its microstates."""
         first = 0
         while first < self.total:
@@ -113,7 +113,7 @@ class _Pieces:
             # The first frame of a piece is the last of the one before.
             skip = 1 if first else 0
             shown = found.microstates[0, skip:] if member == 0 else None
-            yield Piece(member, first + skip, found.macrostates[:, skip:], shown, seconds)
+            yield Excerpt(member, first + skip, found.macrostates[:, skip:], shown, seconds)
             state = found.microstates[0, -1]
             first += count
             if seconds < _PIECE_S / 2:

@@ -496,7 +496,7 @@ def test_bad_output(run, tmp_path):
 
 def test_usage_errors_are_one_line(run):
     call("nonsense").refused("nonsense")
-    call("train").refused("recipe")
+    call("train").refused("--data")
     call("forecast", run, "--initial", "x.npy", "--horizon", 0, "--out", "y.npz").refused(
         "horizon"
     )
