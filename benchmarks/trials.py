@@ -1,0 +1,243 @@
+"""Which settings train better? Trials on validation data, several side by side.
+
+A trial is a training of a recipe with some settings changed, scored against ensembles that were
+simulated from initial states of another data seed: no test data are read. The list of trials is a
+TOML file,
+
+    [[trial]]
+    name = "wider"
+    method = "tampl+"                       # tampl by default
+    seed = 43                               # the recipe's by default
+    set = { "training.epochs" = 13, "methods.tampl+.refit.hidden" = [512, 512] }
+
+and every process that is started with the same list and the same folder takes the next trial that
+nobody has taken, so that several share a GPU. Each trial leaves OUT/NAME.json.
+
+    tampl simulate recipes/sirs.toml --out runs/sirs
+    python benchmarks/trials.py recipes/sirs.toml TRIALS --data runs/sirs --truth runs/truth
+    python benchmarks/trials.py --join runs/trials > results/trials.json
+"""
+
+import argparse
+import json
+import sys
+import time
+import tomllib
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import tampl
+from tampl.data import References, Store, generate
+from tampl.errors import InputError
+from tampl.evaluation import Evaluation, evaluate
+from tampl.files import strict_json
+from tampl.lab.cli.entry import keep_freed_memory
+from tampl.lab.provenance import provenance
+from tampl.lab.recipes import Recipe, read_recipe
+from tampl.models import resolve_device
+from tampl.training import DivergenceError
+
+TRUTH_SEED = 1
+"""The data seed of the initial states that trials are scored on."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training.
+
+    Attributes:
+        name: Of its file.
+        method: What is trained.
+        seed: Training seed; the recipe's if None.
+        settings: Values by dotted paths into the recipe.
+    """
+
+    name: str
+    method: str = "tampl"
+    seed: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def resolve(self, recipe: Recipe) -> Recipe:
+        """The recipe of the trial."""
+        for path, value in self.settings.items():
+            recipe = recipe.with_value(path, value)
+        return recipe.with_seed(self.seed)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("recipe", type=Path, nargs="?")
+    parser.add_argument("trials", type=Path, nargs="?", help="the list, a TOML file")
+    parser.add_argument("--data", type=Path, help="store to train on")
+    parser.add_argument("--truth", type=Path, help="store of ensembles; made where it is missing")
+    parser.add_argument("--states", type=int, default=60, help="initial states of the ensembles")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--out", type=Path, default=Path("runs/trials"))
+    parser.add_argument("--only-truth", action="store_true", help="make the ensembles, then stop")
+    parser.add_argument("--join", type=Path, help="print all trials in a folder as one record")
+    arguments = parser.parse_args()
+    if arguments.join is not None:
+        print(strict_json(join(arguments.join), indent=1))
+        return
+    if None in (arguments.recipe, arguments.data, arguments.truth):
+        parser.error("give a recipe, --data and --truth, or --join")
+    keep_freed_memory()
+    device = resolve_device(arguments.device)
+    recipe = read_recipe(arguments.recipe)
+    truth = make_truth(recipe, arguments.truth, states=arguments.states, device=device)
+    if arguments.only_truth:
+        return
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    trials = read_trials(arguments.trials)
+    for trial in trials:
+        trial.resolve(recipe)  # a wrong setting is refused before the first training
+    store = Store.open(arguments.data)
+    train, valid = store.dataset("train"), store.dataset("valid")
+    for trial in take(trials, arguments.out):
+        began = time.perf_counter()
+        try:
+            found = carry_out(trial, recipe, train, valid, truth, device=device)
+        except (DivergenceError, torch.OutOfMemoryError) as error:
+            found = {"failure": str(error)}
+        except Exception:  # of one trial; the others are wanted still
+            traceback.print_exc()
+            found = {"failure": traceback.format_exc().splitlines()[-1]}
+        record = {
+            "name": trial.name,
+            "method": trial.method,
+            "seed": trial.resolve(recipe).training.seed,
+            "settings": dict(trial.settings),
+            **found,
+            "total_s": time.perf_counter() - began,
+            "recipe": arguments.recipe.name,
+            "provenance": provenance(device),
+        }
+        (arguments.out / f"{trial.name}.json").write_text(strict_json(record, indent=1))
+        print(describe(record), file=sys.stderr, flush=True)
+
+
+def read_trials(path: Path) -> list[Trial]:
+    """The trials of a list, checked."""
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))["trial"]
+    trials = [
+        Trial(**{("settings" if k == "set" else k): v for k, v in t.items()}) for t in tables
+    ]
+    names = [trial.name for trial in trials]
+    if len(set(names)) < len(names):
+        raise InputError(f"{path} names a trial twice; give each a name of its own")
+    return trials
+
+
+def take(trials: list[Trial], out: Path) -> Iterator[Trial]:
+    """The trials that no other process takes."""
+    for trial in trials:
+        try:
+            (out / f"{trial.name}.taken").touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        yield trial
+
+
+def make_truth(recipe: Recipe, path: Path, *, states: int, device: str) -> References:
+    """Ensembles from initial states of another data seed."""
+    system, plan = recipe.find_plan()
+    assert plan.seed != TRUTH_SEED
+    fewest = {"train": 1, "valid": 1, "train_runs": 1, "valid_runs": 1}
+    other = plan.model_copy(update={"seed": TRUTH_SEED, "test": states, **fewest})
+    kernel = device if recipe.system_name != "sirs" else "cpu"
+    return generate(system.on(kernel), other, path).references("test")
+
+
+def carry_out(
+    trial: Trial,
+    recipe: Recipe,
+    train: tampl.Dataset,
+    valid: tampl.Dataset,
+    truth: References,
+    *,
+    device: str,
+) -> dict[str, Any]:
+    """Trains and scores."""
+    recipe, began = trial.resolve(recipe), time.perf_counter()
+    model = recipe.method(trial.method).fit(
+        train,
+        valid,
+        architecture=recipe.model,
+        training=recipe.training,
+        device=device,
+        progress=False,
+    )
+    seconds = time.perf_counter() - began
+    log = model.history
+    return {
+        "seconds": seconds,
+        "epoch_s": float(np.median([sum(epoch["seconds"].values()) for epoch in log])),
+        "stages_s": log[len(log) // 4]["seconds"],
+        "validation": min((e["validation"] for e in log if e["validation"]), default=None),
+        "validations": [e["validation"] for e in log if e["validation"] is not None],
+        "latent": [log[k]["latent"] for k in (0, len(log) // 2, -1)],
+        "rank": effective_rank(model, truth),
+        "bounded": summarise(evaluate(model, truth, progress=False)),
+        "plain": summarise(evaluate(model, truth, limits=False, progress=False)),
+    }
+
+
+@torch.no_grad()
+def effective_rank(model: tampl.MacroModel, truth: References) -> float:
+    """Participation ratio of the covariance of encoded initial states."""
+    z = model.start_arrays(truth.x, truth.y[:, 0, 0])[:, : model.spec.latent_dim].double()
+    spectrum = torch.linalg.eigvalsh(torch.cov(z.T))
+    return float(spectrum.sum() ** 2 / spectrum.square().sum())
+
+
+def summarise(found: Evaluation) -> dict[str, Any]:
+    """Scores, and whether bands cover what they promise."""
+    calibration = found.calibration
+    covered = None if calibration is None else calibration.coverage_by_observable(0.8)
+    return {
+        "rmse": found.rmse,
+        "mmd": found.mmd,
+        "crps": found.crps,
+        "floor": None if found.floor is None else [found.floor.rmse, found.floor.mmd],
+        "held": found.held,
+        "spread": dict(found.spread),
+        "coverage_80": covered,
+    }
+
+
+def describe(record: Mapping[str, Any]) -> str:
+    """A trial in a line."""
+    head = f"{record['name']} ({record['method']}, {record['seed']})"
+    if "failure" in record:
+        return f"{head}: {record['failure']}"
+    ours, plain = record["bounded"], record["plain"]
+    mmd = "N/A" if ours["mmd"] is None else f"{ours['mmd']:.4f}"
+    spread = ", ".join(f"{value:.2f}" for value in ours["spread"].values())
+    return (
+        f"{head}: RMSE {ours['rmse']:.4f} (plain {plain['rmse']:.4f}), MMD² {mmd}, spread "
+        f"{spread}, held {ours['held']:.4f}, validation {record['validation']:.4f}, epoch "
+        f"{record['epoch_s']:.2f} s, all {record['seconds']:.0f} s"
+    )
+
+
+def join(folder: Path) -> dict[str, Any]:
+    """All trials of a folder, what they share in one place."""
+    records = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    if not records:
+        raise InputError(f"{folder} has no trial")
+    shared = {"recipe": records[0]["recipe"], "provenance": records[0]["provenance"]}
+    left_out = ("recipe", "provenance")
+    return {
+        **shared,
+        "trials": [{k: v for k, v in each.items() if k not in left_out} for each in records],
+    }
+
+
+if __name__ == "__main__":
+    main()
