@@ -2,7 +2,14 @@
 
     python benchmarks/own_data.py --json > results/own_data.json
 
-    double well    vectors: a process in 20 dimensions that two hidden coordinates drive
+or side by side, a data set and a seed in each process, whose records are then joined:
+
+    python benchmarks/own_data.py --data kawasaki --seeds 42 --json > kawasaki-42.json
+    python benchmarks/own_data.py --join *-4?.json > results/own_data.json
+
+The data sets:
+
+    double-well    vectors: a process in 20 dimensions that two hidden coordinates drive
     kawasaki       lattices of 64 x 64 sites, whose domains coarsen while their mean stays
     particles      particles that diffuse in a periodic box, are absorbed at a spot and are born
     blob           pictures of a blob that moves with a momentum, two frames stacked
@@ -13,10 +20,11 @@ with an RMSE below half of the better of mean trajectory and persistence, or wit
 """
 
 import argparse
+import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -169,14 +177,14 @@ def write_blob(folder: Path) -> dict[str, Any]:
 
 
 DATA: dict[str, Callable[[Path], dict[str, Any]]] = {
-    "double well": write_double_well,
+    "double-well": write_double_well,
     "kawasaki": write_kawasaki,
     "particles": write_particles,
     "blob": write_blob,
 }
 
 
-def measure(name: str, seeds: tuple[int, ...], epochs: int | None) -> dict[str, Any]:
+def measure(name: str, seeds: Sequence[int], epochs: int | None) -> dict[str, Any]:
     """Scores of TAMPL+ on one of the data sets, seed by seed."""
     with tempfile.TemporaryDirectory() as folder:
         spec = DATA[name](Path(folder))
@@ -195,21 +203,49 @@ def measure(name: str, seeds: tuple[int, ...], epochs: int | None) -> dict[str, 
             own = {"seed": seed, "rmse": found.rmse, "mmd": found.mmd, "crps": found.crps}
             rows.append({**own, "seconds": seconds})
             print(name, rows[-1], others, file=sys.stderr)
-        simple = min(others["mean_trajectory"], others["persistence"])
-        rmse = mean(row["rmse"] for row in rows)
         return {
             "microstates": store.description.microstate.in_words,
+            "observables": [each.symbol for each in store.description.observables],
             "trajectories": {key: part.count for key, part in store.manifest.splits.items()},
             "members": store.manifest.splits["test"].members,
-            "tampl+": rows,
-            "rmse": rmse,
             "floor": others["floor"],
             "mean_trajectory": others["mean_trajectory"],
             "persistence": others["persistence"],
-            "over_simple": rmse / simple,
-            "over_floor": rmse / others["floor"],
-            "good": rmse < HALF * simple or rmse < FLOORS * others["floor"],
+            "tampl+": rows,
         }
+
+
+def judge(found: dict[str, Any]) -> dict[str, Any]:
+    """What was measured on a data set, with the verdict on the mean over seeds."""
+    rmse = mean(row["rmse"] for row in found["tampl+"])
+    over_simple = rmse / min(found["mean_trajectory"], found["persistence"])
+    over_floor = rmse / found["floor"]
+    good = over_simple < HALF or over_floor < FLOORS
+    verdict = {"rmse": rmse, "over_simple": over_simple, "over_floor": over_floor, "good": good}
+    return {**found, **verdict}
+
+
+def join(files: Sequence[Path]) -> dict[str, Any]:
+    """One record of several that were made with other data sets or seeds, side by side."""
+    pieces = [json.loads(file.read_text()) for file in files]
+    first, found = pieces[0], dict[str, dict[str, Any]]()
+    for file, piece in zip(files, pieces, strict=True):
+        for key in ("epochs", "commit", "cpu"):
+            theirs, ours = (each.get(key, each["provenance"].get(key)) for each in (piece, first))
+            if theirs != ours:
+                sys.exit(f"{file} has {key} {theirs}, and {files[0]} {ours}: join equal runs")
+        for name, facts in piece["data"].items():
+            rows = [*found.get(name, {"tampl+": []})["tampl+"], *facts["tampl+"]]
+            seeds = [row["seed"] for row in rows]
+            if len(set(seeds)) < len(seeds):
+                sys.exit(f"{file} has seed {seeds[-1]} of {name} once more: give each once")
+            found[name] = {**facts, "tampl+": sorted(rows, key=lambda row: row["seed"])}
+    words = "python benchmarks/own_data.py --data DATA --seeds SEED --json, joined by --join"
+    return {
+        "data": {name: judge(found[name]) for name in DATA if name in found},
+        "epochs": first["epochs"],
+        "provenance": {**first["provenance"], "command": words},
+    }
 
 
 def main() -> None:
@@ -218,12 +254,16 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     parser.add_argument("--data", choices=list(DATA), nargs="+", default=list(DATA))
     parser.add_argument("--epochs", type=int, help="fewer than the default, for a trial")
+    parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="join such records")
     arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    seeds, epochs = tuple(arguments.seeds), arguments.epochs
-    found = {name: measure(name, seeds, epochs) for name in arguments.data}
-    record = {"data": found, "epochs": epochs, "provenance": provenance("cpu")}
-    print(strict_json(record, indent=1) if arguments.json else record)
+    if arguments.join:
+        record = join(arguments.join)
+    else:
+        torch.set_num_threads(1)
+        epochs = arguments.epochs
+        found = {name: judge(measure(name, arguments.seeds, epochs)) for name in arguments.data}
+        record = {"data": found, "epochs": epochs, "provenance": provenance("cpu")}
+    print(strict_json(record, indent=1) if arguments.json or arguments.join else record)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pages import laptops, laws, readme, sirs_claims, sirs_column, sirs_studies, small_lattice
+from pages import (
+    laptops,
+    laws,
+    own_data,
+    readme,
+    sirs_claims,
+    sirs_column,
+    sirs_studies,
+    small_lattice,
+)
 from pages.records import Records, Section, join
 
 MARKS = ("<!-- results:begin -->\n", "<!-- results:end -->")
@@ -24,6 +33,7 @@ PAGES: Mapping[str, Sequence[Section]] = {
         *small_lattice.SECTIONS,
         *laptops.SECTIONS,
         *laws.SECTIONS,
+        *own_data.SECTIONS,
     ),
 }
 

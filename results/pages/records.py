@@ -50,14 +50,18 @@ class Section:
     Attributes:
         write: Makes its text.
         needs: The records it is made of.
+        optional: Whether a page may do without it, as long as a record is still to be made.
     """
 
     write: Callable[[Records], str]
     needs: tuple[str, ...]
+    optional: bool = False
 
     def text(self, records: Records) -> str:
-        """What it says; refuses to say it without all its records."""
+        """What it says; refuses to say it without all its records, or says nothing if optional."""
         missing = [name for name in self.needs if not (records.folder / name).exists()]
+        if missing and self.optional:
+            return ""
         if missing:
             raise InputError(f"{records.folder} lacks {', '.join(missing)}")
         return self.write(records)
@@ -65,4 +69,5 @@ class Section:
 
 def join(sections: Iterable[Section], records: Records) -> str:
     """The sections, an empty line between them."""
-    return "\n".join(f"{section.text(records).rstrip()}\n" for section in sections)
+    texts = [section.text(records).rstrip() for section in sections]
+    return "\n".join(f"{text}\n" for text in texts if text)
