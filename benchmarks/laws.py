@@ -17,11 +17,13 @@ data are not read.
 
     python benchmarks/laws.py recipes/sirs-mini.toml --data runs/sirs-mini --json
     python benchmarks/laws.py double-well --seeds 42 43 44 --json
+    python benchmarks/laws.py --join sirs-mini.json double-well.json > results/laws.json
 """
 
 import argparse
+import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -214,13 +216,19 @@ def _calibrate(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("problem", help="a recipe, or double-well")
+    parser.add_argument("problem", nargs="?", help="a recipe, or double-well")
     parser.add_argument("--data", type=Path, help="the recipe's store; made where it is missing")
     parser.add_argument("--runs", type=Path, help="folder of finished runs tampl-SEED, to take")
     parser.add_argument("--seeds", type=int, nargs="+", default=[42])
     parser.add_argument("--epochs", type=int, help="epochs of each turn, if not the problem's")
     parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
+    parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="join such records")
     arguments = parser.parse_args()
+    if arguments.join:
+        print(strict_json(join(arguments.join), indent=1))
+        return
+    if arguments.problem is None:
+        parser.error("say which problem: a recipe, or double-well")
     torch.set_num_threads(1)
     try:
         problem = find_problem(arguments.problem, arguments.data)
@@ -230,7 +238,18 @@ def main() -> None:
         shorter = problem.training.model_copy(update={"epochs": arguments.epochs})
         problem = replace(problem, training=shorter)
     record = measure(problem, arguments.seeds, runs=arguments.runs)
+    record |= {"problem": Path(arguments.problem).stem}
     print(strict_json(record, indent=1) if arguments.json else describe(record))
+
+
+def join(files: Sequence[Path]) -> dict[str, object]:
+    """One record of several, by problem."""
+    records = [json.loads(file.read_text()) for file in files]
+    words = "python benchmarks/laws.py PROBLEM --json for each problem, joined by --join"
+    return {
+        "problems": {record["problem"]: record for record in records},
+        "provenance": {**records[0]["provenance"], "command": words},
+    }
 
 
 def find_problem(name: str, data: Path | None) -> Problem:
