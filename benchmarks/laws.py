@@ -70,6 +70,7 @@ class Problem:
     architecture: ModelSpec
     training: TrainingSpec
     plus: TamplPlus
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("problem", nargs="?", help="a recipe, or double-well")
     parser.add_argument("--data", type=Path, help="the recipe's store; made where it is missing")
-    parser.add_argument("--runs", type=Path, help="folder of finished runs tampl-SEED, to take")
+    parser.add_argument("--runs", type=Path, help="folder of finished runs METHOD-SEED, to take")
+    parser.add_argument("--method", default="tampl", help="whose runs are taken")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, nargs="+", default=[42])
     parser.add_argument("--epochs", type=int, help="epochs of each turn, if not the problem's")
     parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
@@ -237,8 +240,11 @@ def main() -> None:
     if arguments.epochs is not None:
         shorter = problem.training.model_copy(update={"epochs": arguments.epochs})
         problem = replace(problem, training=shorter)
-    record = measure(problem, arguments.seeds, runs=arguments.runs)
-    record |= {"problem": Path(arguments.problem).stem}
+    problem = replace(problem, device=arguments.device)
+    method, runs = arguments.method, arguments.runs
+    finished = {s: runs / f"{method}-{s}" for s in arguments.seeds} if runs is not None else {}
+    record = measure(problem, arguments.seeds, runs=finished)
+    record |= {"problem": Path(arguments.problem).stem, "representation": method}
     print(strict_json(record, indent=1) if arguments.json else describe(record))
 
 
@@ -263,11 +269,11 @@ def find_problem(name: str, data: Path | None) -> Problem:
     return _read_recipe_problem(recipe, simulate(recipe, data))
 
 
-def measure(problem: Problem, seeds: list[int], *, runs: Path | None) -> dict[str, object]:
+def measure(problem: Problem, seeds: list[int], *, runs: Mapping[int, Path]) -> dict[str, object]:
     """The scores of all laws with some training seeds."""
     statistics, references = problem.train.statistics, problem.references
-    made_by = provenance("cpu")  # now, before anyone commits something else
-    fitted = [fit_laws(problem, seed, runs=runs) for seed in seeds]
+    made_by = provenance(problem.device)  # now, before anyone commits something else
+    fitted = [fit_laws(problem, seed, run=runs.get(seed)) for seed in seeds]
     best = floor(references.y, statistics.y)
     return {
         "initial_states": len(references),
@@ -284,18 +290,19 @@ def measure(problem: Problem, seeds: list[int], *, runs: Path | None) -> dict[st
 
 
 def fit_laws(
-    problem: Problem, seed: int, *, runs: Path | None = None
+    problem: Problem, seed: int, *, run: Path | None = None
 ) -> dict[str, dict[str, object]]:
     """Trains TAMPL's representation or takes that of a run, fits the laws on it, scores them."""
     trainer = make_trainer(
-        Laws(plus=problem.plus, trained=runs is not None),
+        Laws(plus=problem.plus, trained=run is not None),
         problem.train,
         architecture=problem.architecture,
         training=problem.training.model_copy(update={"seed": seed}),
+        device=problem.device,
     )
-    if runs is not None:
-        # Not the best model: the laws follow the representation at the end of TAMPL's turn.
-        last = load_model(runs / f"tampl-{seed}" / "last.safetensors", device="cpu")
+    if run is not None:
+        # Not the best model: the laws follow the representation at the end of its training.
+        last = load_model(run / "last.safetensors", device=problem.device)
         refuse_other_system(problem.train.description, last.description, whose="the store")
         for name, own in (("encoder", last.encoder), ("readout", last.readout)):
             trainer.modules.get_submodule(name).load_state_dict(own.state_dict())
@@ -316,9 +323,11 @@ def fit_laws(
 def make_laws(modules: Modules, problem: Problem) -> dict[str, Law]:
     """The laws at the initial states of the references, by name."""
     description, references = problem.train.description, problem.references
-    model = MacroModel(description, statistics=problem.train.statistics, modules=modules).eval()
+    model = MacroModel(description, statistics=problem.train.statistics, modules=modules)
+    model = model.eval().to(problem.device)
     d, m = model.spec.latent_dim, len(description.observables)
-    x0, y0 = (torch.from_numpy(a.copy()) for a in (references.x, references.y[:, 0, 0]))
+    arrays = references.x, references.y[:, 0, 0]
+    x0, y0 = (torch.from_numpy(array.copy()).to(problem.device) for array in arrays)
     state = model.start(x0, y0)
     z0 = state[:, :d]
     residual = torch.cat([z0, state[:, d:] - modules.readout(z0)], dim=-1)
@@ -362,7 +371,8 @@ def score_law(law: Law, problem: Problem) -> dict[str, object]:
     noise = draw_noise(sizes, law.noise_dim, seed=0, states=slice(None))
     start = law.start.repeat_interleave(members, dim=0)
     blocks = roll_out(law.step, law.read, start, noise, None)
-    y = torch.cat([block.y for block in blocks], dim=1).unflatten(0, (states, members)).numpy()
+    y = torch.cat([block.y.cpu() for block in blocks], dim=1).unflatten(0, (states, members))
+    y = y.numpy()
     found = score(y, truth, normalization)
     symbols = [observable.symbol for observable in problem.train.description.observables]
     return {

@@ -183,8 +183,32 @@ def carry_out(
         "validations": [e["validation"] for e in log if e["validation"] is not None],
         "latent": [log[k]["latent"] for k in (0, len(log) // 2, -1)],
         "rank": effective_rank(model, truth),
+        "runaway": find_runaways(model, truth),
         "bounded": summarise(evaluate(model, truth, progress=False)),
         "plain": summarise(evaluate(model, truth, limits=False, progress=False)),
+    }
+
+
+def find_runaways(model: tampl.MacroModel, truth: References) -> dict[str, Any]:
+    """Where free ensembles lie that are farther out than the whole range of true values again.
+
+    By quarters of the horizon, so that one sees when it begins, and by initial state: from how
+    many a member runs away at all.
+    """
+    low, high = (reduce(truth.y, axis=(0, 1, 2)) for reduce in (np.min, np.max))
+    ahead = model.forecast(
+        truth.x,
+        truth.y[:, 0, 0],
+        horizon=truth.y.shape[2] - 1,
+        members=truth.y.shape[1] if model.stochastic else 1,
+        limits=False,
+        progress=False,
+    ).samples
+    gone = (~((ahead >= 2 * low - high) & (ahead <= 2 * high - low))).any(axis=-1)
+    quarters = np.array_split(gone[:, :, 1:], 4, axis=2)
+    return {
+        "members_by_quarter": [float(quarter.any(axis=2).mean()) for quarter in quarters],
+        "states": int(gone.any(axis=(1, 2)).sum()),
     }
 
 

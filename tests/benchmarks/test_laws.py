@@ -65,7 +65,7 @@ def test_the_representation_is_that_of_tampl(problem, trained):
 def test_a_run_of_tampl_gives_what_a_training_gives(data, problem, tmp_path):
     recipe = read_recipe(TINY)
     train(recipe, data, tmp_path / "tampl-42", method="tampl", device="cpu")
-    taken, trained = (laws.fit_laws(problem, 42, runs=runs) for runs in (tmp_path, None))
+    taken, trained = (laws.fit_laws(problem, 42, run=run) for run in (tmp_path / "tampl-42", None))
     assert taken["as trained"] == trained["as trained"]
     for name, scores in trained.items():
         assert taken[name]["rmse"] == pytest.approx(scores["rmse"], rel=1e-3)
