@@ -49,6 +49,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     arguments = parser.parse_args()
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
+    trained = provenance("cpu")
     if arguments.what == "double-well":
         models, test = train_double_wells(seeds)
         description = test.description
@@ -58,14 +59,19 @@ def main() -> None:
         }
     else:
         recipe = read_recipe(arguments.what)
-        models = {
+        runs = {
             method: {
-                seed: Run.open(folder).load_model()
+                seed: Run.open(folder)
                 for seed in seeds
                 if (folder := arguments.runs / "runs" / f"{method}-{seed}").exists()
             }
             for method in METHODS
         }
+        models = {
+            method: {seed: run.load_model() for seed, run in by_seed.items()}
+            for method, by_seed in runs.items()
+        }
+        trained = next(iter(runs["tampl+"].values())).read_provenance()
         test = Store.open(arguments.data).references("test")
         families = {
             name: make(recipe.system, name)
@@ -74,6 +80,7 @@ def main() -> None:
     record = measure(models, test, families) | {
         "what": Path(arguments.what).stem,
         "seeds": seeds,
+        "training_provenance": trained,
         "provenance": provenance("cpu"),
     }
     print(strict_json(record, indent=1) if arguments.json else json.dumps(record, indent=1))
