@@ -80,6 +80,8 @@ class Stage:
             device.
         batch_size: Pairs in a batch; None for that of the training.
         steps: Batches in a pass, drawn at random; None for one pass over all pairs.
+        passes: Where `steps` are given, how often they may go over the pairs at most; None for no
+            limit.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Stage:
     replays: bool = True
     batch_size: int | None = None
     steps: int | None = None
+    passes: float | None = None
 
 
 @dataclass(frozen=True)

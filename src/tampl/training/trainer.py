@@ -10,6 +10,7 @@ and the epoch's number; parts, batch order and noise are drawn from streams name
 and stage, so a resumed run repeats an uninterrupted one.
 """
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -169,7 +170,11 @@ class Trainer:
     def _steps(self, stage: Stage) -> int:
         """Batches of a pass, the most there can be."""
         size = stage.batch_size or self.training.batch_size
-        return stage.steps or steps_per_pass(self.frames, self.training, size)
+        once = steps_per_pass(self.frames, self.training, size)
+        if stage.steps is None or stage.passes is None:
+            return stage.steps or once
+        # Every epoch has another part of the pairs.
+        return min(stage.steps, math.ceil(stage.passes * once / self.training.fraction))
 
     def _part(self, stage: Stage) -> int:
         """Number of the part of the frames that a stage of the present epoch sees."""
@@ -211,7 +216,9 @@ class Trainer:
         noise = torch_generator(seed, *address, "noise", device=device)
         selection = self._selection(self._part(stage))
         size = stage.batch_size or self.training.batch_size
-        batches = selection.batches(size, order, steps=stage.steps)
+        batches = selection.batches(
+            size, order, steps=None if stage.steps is None else self._steps(stage)
+        )
         for starts, read in self._read(batches, stage.needs, selection.block):
             pairs = len(starts) * (selection.window - 1)
             yield starts, stage.draw(self.modules, pairs, noise), read
