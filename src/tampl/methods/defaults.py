@@ -4,9 +4,10 @@ Architecture, from the kind and size of the microstates:
     latent_dim    8, and twice the number of observables where that is more: the paper's systems
                   level off at 4 to 16.
     encoder       lattices: circular convolutions of stride 2 down to a lattice of about 4 x 4;
-                  particles: a DeepSet, which counts them where their number varies; pictures and
-                  chains: a thin residual network from random weights, a tenth of ResNet-34's
-                  cost; vectors: an MLP.
+                  particles: a DeepSet, which sees waves of the positions, whose means are Fourier
+                  coefficients of the density, and counts particles where their number varies;
+                  pictures and chains: a thin residual network from random weights, a tenth of
+                  ResNet-34's cost; vectors: an MLP.
     transition    a conditional flow of 3 x 256, four midpoint steps that shorten towards the end:
                   a wider velocity network was the largest gain on the paper's lattice, and more
                   steps differ by noise only.
@@ -152,8 +153,15 @@ def _choose_lattice(train: Dataset) -> tuple[Frozen, Frozen]:
 def _choose_particles(train: Dataset) -> tuple[Frozen, Frozen]:
     known = ... if train.present is None else train.present
     numbers = np.count_nonzero(train.x[known][..., -1], axis=-1)
-    varies = True if numbers.min() < numbers.max() else None
-    encoder = DeepSetEncoderSpec(name="deepset", widths=(128, 128), hidden=(128,), counts=varies)
+    kind = train.description.microstate
+    assert isinstance(kind, Particles)
+    encoder = DeepSetEncoderSpec(
+        name="deepset",
+        widths=(128, 128),
+        hidden=(128,),
+        harmonics=4 if kind.dim < 3 else 2,
+        counts=True if numbers.min() < numbers.max() else None,
+    )
     return encoder, SplineDecoderSpec(name="spline", transforms=2, hidden=(64, 64), particles=32)
 
 
