@@ -46,6 +46,9 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, help="folder of the comparison")
     parser.add_argument("--data", type=Path, help="the store")
     parser.add_argument("--seeds", default="42,43,44")
+    parser.add_argument(
+        "--enclose", action="store_true", help="fit the envelopes of older models anew"
+    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     arguments = parser.parse_args()
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
@@ -72,7 +75,12 @@ def main() -> None:
             for method, by_seed in runs.items()
         }
         trained = next(iter(runs["tampl+"].values())).read_provenance()
-        test = Store.open(arguments.data).references("test")
+        store = Store.open(arguments.data)
+        test = store.references("test")
+        if arguments.enclose:
+            train = store.dataset("train")
+            for model in (model for by_seed in models.values() for model in by_seed.values()):
+                model.enclose(train)
         families = {
             name: make(recipe.system, name)
             for name, make in FAMILIES[recipe.system.description.system].items()
@@ -80,6 +88,7 @@ def main() -> None:
     record = measure(models, test, families) | {
         "what": Path(arguments.what).stem,
         "seeds": seeds,
+        "envelopes_fitted_anew": arguments.enclose,
         "training_provenance": trained,
         "provenance": provenance("cpu"),
     }
