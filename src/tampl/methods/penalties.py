@@ -54,10 +54,12 @@ class Penalty(Frozen, ABC):
     Attributes:
         moves: Names of the modules that only this term needs, which are trained with the others.
         needs: Fields of a batch that only this term needs.
+        shared: Names of draws that belong to a batch as a whole and not to its pairs.
     """
 
     moves: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[frozenset[str]] = frozenset()
+    shared: ClassVar[frozenset[str]] = frozenset()
     name: str
 
     @abstractmethod
@@ -83,6 +85,7 @@ class Sig(Penalty):
         slices: Number of random directions.
     """
 
+    shared: ClassVar[frozenset[str]] = frozenset({"directions"})
     name: Literal["sig"] = "sig"
     weight: PositiveFloat = 0.05
     slices: Count = 256
