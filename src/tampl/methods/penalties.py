@@ -28,6 +28,7 @@ from ..description import Description
 from ..frozen import Count, Frozen
 from ..models import ModelSpec, Modules
 from ..plugins import open_choice, register_entry
+from ..training.ranks import sum_over_ranks
 from ..training.stages import Batch, Latents
 
 __all__ = [
@@ -151,15 +152,6 @@ def vicreg_terms(z: Tensor) -> tuple[Tensor, Tensor]:
     std = (covariance.diagonal() + _VARIANCE_FLOOR).sqrt()
     off_diagonal = covariance - covariance.diagonal().diag()
     return (1 - std).clamp_min(0).mean(), off_diagonal.square().sum() / z.shape[1]
-
-
-def sum_over_ranks(value: Tensor) -> Tensor:
-    """The sum of a statistic over all processes that share the batch, with its gradient."""
-    if not torch.distributed.is_initialized():
-        return value
-    from torch.distributed.nn.functional import all_reduce
-
-    return all_reduce(value)
 
 
 PENALTIES: dict[str, type[Penalty]] = {"sig": Sig, "vic": Vic}

@@ -30,7 +30,7 @@ from torch import Tensor, distributed, nn
 from ..errors import InputError
 from ..progress import quiet
 
-__all__ = ["ALONE", "Ranks", "count_ranks", "join"]
+__all__ = ["ALONE", "Ranks", "count_ranks", "join", "sum_over_ranks"]
 
 Result = TypeVar("Result")
 
@@ -155,9 +155,7 @@ class Ranks:
         if self.size == 1:
             return loss
         # A loss may leave parameters out, always the same ones: its structure is fixed.
-        return nn.parallel.DistributedDataParallel(
-            loss, broadcast_buffers=False, static_graph=True
-        )
+        return nn.parallel.DistributedDataParallel(loss, static_graph=True)
 
     def look(self, step: int) -> None:
         """Raises `KeyboardInterrupt` on all ranks once any was interrupted.
@@ -197,6 +195,32 @@ class Ranks:
 
 ALONE = Ranks()
 """A lone process."""
+
+
+class _Sum(torch.autograd.Function):
+    """A sum over all processes; so is its gradient, since every process's loss depends on it."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor) -> Tensor:  # noqa: ANN401
+        total = value.clone(memory_format=torch.contiguous_format)
+        distributed.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:  # noqa: ANN401
+        return _Sum.apply(gradients[0])
+
+
+def sum_over_ranks(value: Tensor) -> Tensor:
+    """The sum of a statistic over all processes that share the batch, with its gradient.
+
+    A loss of such sums is the same on every rank, and the mean of the ranks' gradients, which is
+    what is descended, is that of the loss of the whole batch. Every rank must call this; a lone
+    process has the value already.
+    """
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return value
+    return _Sum.apply(value)
 
 
 def count_ranks() -> int:

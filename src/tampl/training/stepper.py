@@ -6,7 +6,7 @@ that a recorded step sees their present values.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 import torch
@@ -32,16 +32,23 @@ def focus(modules: Modules, moves: tuple[str, ...]) -> None:
 
 
 class _StageLoss(nn.Module):
-    """The loss of a stage as a module, which can be shared between ranks."""
+    """The loss of a stage as a module, which can be shared between ranks.
 
-    def __init__(self, stage: Stage, modules: Modules) -> None:
+    Of the run's modules it owns those parameters that the stage moves, and nothing else: no
+    buffers, which ranks would otherwise send each other before every step.
+    """
+
+    def __init__(
+        self, stage: Stage, modules: Modules, parameters: Iterable[nn.Parameter]
+    ) -> None:
         super().__init__()
         self.stage = stage
-        self.modules_of_run = modules
+        self.moved = nn.ParameterList(parameters)
+        self.run = (modules,)  # within a tuple, torch does not take it for a part of this module
         self.names: tuple[str, ...] = ()
 
     def forward(self, batch: Batch) -> tuple[Tensor, ...]:
-        losses = self.stage.loss(self.modules_of_run, batch)
+        losses = self.stage.loss(self.run[0], batch)
         self.names = ("total", *losses.parts)
         return (losses.total, *losses.parts.values())
 
@@ -70,11 +77,11 @@ class Stepper:
         self.stage = stage
         self.gather = gather
         self.ranks = ranks
-        self._loss = _StageLoss(stage, modules)
-        self._shared: nn.Module | None = None
         self.total_steps = total_steps
         self.steps = 0
         self.parameters = dict(_moved_parameters(modules, stage.moves))
+        self._loss = _StageLoss(stage, modules, self.parameters.values())
+        self._shared: nn.Module | None = None
         device = next(modules.transition.parameters()).device
         # A GPU's optimiser takes a rate in single precision only.
         real = torch.float32 if device.type == "cuda" else torch.float64
