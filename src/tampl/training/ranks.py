@@ -43,11 +43,20 @@ _STEPS_BETWEEN_LOOKS = 16
 
 
 @dataclass
-class _Interrupt:
-    """Whether interrupts wait at present, and whether there was one."""
+class _Moment:
+    """What is going on: whether interrupts wait, whether there was one, and the last error.
+
+    Attributes:
+        waits: Whether interrupts wait for the next moment at which all ranks are asked.
+        asked: Whether there was one meanwhile.
+        agreed: The last error that was raised on all ranks.
+        apart: Whether an error has ended the training of this rank alone.
+    """
 
     waits: bool = False
     asked: bool = False
+    agreed: BaseException | None = None
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,12 +72,17 @@ class Ranks:
     rank: int = 0
     size: int = 1
     local_size: int = 1
-    _interrupt: _Interrupt = field(default_factory=_Interrupt, repr=False, compare=False)
+    _now: _Moment = field(default_factory=_Moment, repr=False, compare=False)
 
     @property
     def leads(self) -> bool:
         """Whether this is the rank that decides, writes and reports."""
         return self.rank == 0
+
+    @property
+    def at_one(self) -> bool:
+        """Whether nothing has happened to this rank alone, so that ranks may act together."""
+        return not self._now.apart
 
     def lead(self, act: Callable[[], Result]) -> Result:
         """What `act` returns on the leader, which alone calls it, on every rank.
@@ -81,11 +95,10 @@ class Ranks:
         own = None
         if self.leads:
             sent[0], own = self._attempt(act)
-            sent[1] = _make_portable(own)
+            sent[1] = self._make_portable(own)
         answer = sent[0]
         distributed.broadcast_object_list(sent, src=0, device=torch.device("cpu"))
-        if own is not None or sent[1] is not None:
-            raise own or sent[1]
+        self._raise(own, sent[1])
         # The leader keeps the very object, which it may go on to change.
         return answer if self.leads else sent[0]
 
@@ -95,21 +108,33 @@ class Ranks:
             return act()
         value, own = self._attempt(act)
         errors: list[Any] = [None] * self.size
-        distributed.all_gather_object(errors, _make_portable(own))
-        first = next((rank for rank, error in enumerate(errors) if error is not None), None)
-        if first is None:
-            return value  # type: ignore[return-value]
-        raise own if first == self.rank and own is not None else errors[first]
+        distributed.all_gather_object(errors, self._make_portable(own))
+        first = next((rank for rank, error in enumerate(errors) if error is not None), self.rank)
+        self._raise(own if first == self.rank else None, errors[first])
+        return value  # type: ignore[return-value]
 
     def _attempt(
         self, act: Callable[[], Result]
     ) -> tuple[Result | None, Exception | KeyboardInterrupt | None]:
         try:
-            if self._interrupt.asked:
+            if self._now.asked:
                 raise KeyboardInterrupt
             return act(), None
         except (Exception, KeyboardInterrupt) as error:
             return None, error
+
+    def _make_portable(self, error: BaseException | None) -> BaseException | None:
+        """The error as other ranks can raise it; not every kind can be sent."""
+        if error is None or isinstance(error, InputError | KeyboardInterrupt):
+            return error
+        line = f"rank {self.rank} failed: {type(error).__name__}: {error}"
+        return InputError(line) if isinstance(error, OSError | MemoryError) else RuntimeError(line)
+
+    def _raise(self, own: BaseException | None, sent: BaseException | None) -> None:
+        """Raises what a rank has met, here as it was and elsewhere as it was sent."""
+        self._now.agreed = own or sent
+        if self._now.agreed is not None:
+            raise self._now.agreed
 
     def mean(self, value: Tensor) -> Tensor:
         """The mean over ranks of a value that each has."""
@@ -165,7 +190,7 @@ class Ranks:
         """
         if self.size == 1 or step % _STEPS_BETWEEN_LOOKS:
             return
-        asked = torch.tensor(int(self._interrupt.asked))
+        asked = torch.tensor(int(self._now.asked))
         distributed.all_reduce(asked)
         if asked:
             raise KeyboardInterrupt
@@ -173,7 +198,7 @@ class Ranks:
     @contextmanager
     def postponing_interrupts(self) -> Iterator[None]:
         """Lets Ctrl-C and SIGTERM wait until all ranks can stop together."""
-        ours = self._interrupt
+        ours = self._now
         if self.size == 1 or ours.waits or current_thread() is not main_thread():
             yield
             return
@@ -185,6 +210,10 @@ class Ranks:
         before = {each: signal.signal(each, note) for each in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
+        except BaseException as error:
+            together = isinstance(error, InputError | KeyboardInterrupt)
+            ours.apart = not together and error is not ours.agreed
+            raise
         finally:
             ours.waits = False
             for each, handler in before.items():
@@ -272,10 +301,3 @@ def _take_gpu(device: str) -> None:
             "ranks as GPUs, or give --device cpu"
         )
     torch.cuda.set_device(number)
-
-
-def _make_portable(error: BaseException | None) -> BaseException | None:
-    """The error as other ranks can raise it; not every kind can be sent."""
-    if error is None or isinstance(error, InputError | KeyboardInterrupt):
-        return error
-    return RuntimeError(f"another rank failed: {type(error).__name__}: {error}")

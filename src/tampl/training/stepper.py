@@ -38,9 +38,7 @@ class _StageLoss(nn.Module):
     buffers, which ranks would otherwise send each other before every step.
     """
 
-    def __init__(
-        self, stage: Stage, modules: Modules, parameters: Iterable[nn.Parameter]
-    ) -> None:
+    def __init__(self, stage: Stage, modules: Modules, parameters: Iterable[nn.Parameter]) -> None:
         super().__init__()
         self.stage = stage
         self.moved = nn.ParameterList(parameters)
