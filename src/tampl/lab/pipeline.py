@@ -31,6 +31,7 @@ from ..memory import available_memory
 from ..models import Ensemble, MacroModel, load_model, resolve_device
 from ..progress import say
 from ..training import ALONE, DivergenceError, History, MemoryKeeper, Ranks, join
+from ..training.partitions import Partitions
 from ..training.streaming import BUFFERS, count_bytes_beside
 from .cluster import connected
 from .provenance import provenance
@@ -206,6 +207,9 @@ class _Training:
         store = Store.open(self.data)
         device = resolve_device(self.device)
         self.recipe.refuse_other_data(store.description)
+        split = store.manifest.splits["train"]
+        # Before anything is read: the data may be large.
+        Partitions.cut(split.count * split.runs, self.recipe.training.partitions, ranks)
         return (device, *_read_training_data(self.recipe, store, self.memory, ranks))
 
     def _open(

@@ -215,10 +215,10 @@ class Ranks:
             ours.apart = not together and error is not ours.agreed
             raise
         finally:
-            ours.waits = False
+            late, ours.waits, ours.asked = ours.asked, False, False
             for each, handler in before.items():
                 signal.signal(each, handler)
-        if ours.asked:  # after the last step that all ranks made together
+        if late:  # after the last step that all ranks made together
             raise KeyboardInterrupt
 
 

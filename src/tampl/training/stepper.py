@@ -3,6 +3,9 @@
 A step is one function of the batch's windows and noise: it gathers the batch, descends the loss
 and follows with the averaged weights. Rate and decay change from step to step and are tensors, so
 that a recorded step sees their present values.
+
+Where several ranks train, `DistributedDataParallel` averages the gradients; all else is done alike
+by every rank. Steps are not recorded then (`replay.py`).
 """
 
 import math

@@ -120,7 +120,9 @@ class Trainer:
             for turn in turns
             for stage in turn.stages
         }
-        self._encode = FrameEncoder(modules, frames, batch_size=training.batch_size)
+        self._encode = FrameEncoder(
+            modules, frames, batch_size=training.batch_size, records=ranks.size == 1
+        )
         self._cache: Tensor | None = None
         self._cached: int | None = None
 
