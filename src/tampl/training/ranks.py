@@ -44,15 +44,17 @@ _STEPS_BETWEEN_LOOKS = 16
 
 @dataclass
 class _Moment:
-    """What is going on: whether interrupts wait, whether there was one, and the last error.
+    """What is going on between the ranks.
 
     Attributes:
+        control: The group of everything but tensors.
         waits: Whether interrupts wait for the next moment at which all ranks are asked.
         asked: Whether there was one meanwhile.
         agreed: The last error that was raised on all ranks.
         apart: Whether an error has ended the training of this rank alone.
     """
 
+    control: "distributed.ProcessGroup | None" = None
     waits: bool = False
     asked: bool = False
     agreed: BaseException | None = None
@@ -97,7 +99,7 @@ class Ranks:
             sent[0], own = self._attempt(act)
             sent[1] = self._make_portable(own)
         answer = sent[0]
-        distributed.broadcast_object_list(sent, src=0, device=torch.device("cpu"))
+        distributed.broadcast_object_list(sent, src=0, group=self._now.control)
         self._raise(own, sent[1])
         # The leader keeps the very object, which it may go on to change.
         return answer if self.leads else sent[0]
@@ -108,7 +110,9 @@ class Ranks:
             return act()
         value, own = self._attempt(act)
         errors: list[Any] = [None] * self.size
-        distributed.all_gather_object(errors, self._make_portable(own))
+        distributed.all_gather_object(
+            errors, self._make_portable(own), group=self._now.control
+        )
         first = next((rank for rank, error in enumerate(errors) if error is not None), self.rank)
         self._raise(own if first == self.rank else None, errors[first])
         return value  # type: ignore[return-value]
@@ -191,7 +195,7 @@ class Ranks:
         if self.size == 1 or step % _STEPS_BETWEEN_LOOKS:
             return
         asked = torch.tensor(int(self._now.asked))
-        distributed.all_reduce(asked)
+        distributed.all_reduce(asked, group=self._now.control)
         if asked:
             raise KeyboardInterrupt
 
@@ -271,10 +275,12 @@ def join(device: str = "auto") -> Iterator[Ranks]:
         yield ALONE
         return
     gpus = torch.cuda.is_available() and not device.startswith("cpu")
-    backend = "cpu:gloo,cuda:nccl" if gpus else "gloo"
-    distributed.init_process_group(backend, timeout=_PATIENCE)
+    distributed.init_process_group("nccl" if gpus else "gloo", timeout=_PATIENCE)
+    # A group of its own, beside that of the tensors: DistributedDataParallel never lets go of a
+    # group, whose threads then run on, and one that works while Python ends aborts the process.
+    now = _Moment(control=distributed.new_group(backend="gloo", timeout=_PATIENCE))
     local_size = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    ranks = Ranks(distributed.get_rank(), distributed.get_world_size(), local_size)
+    ranks = Ranks(distributed.get_rank(), distributed.get_world_size(), local_size, now)
     try:
         ranks.agree(lambda: _take_gpu(device) if gpus else None)
         if ranks.leads:
@@ -283,9 +289,14 @@ def join(device: str = "auto") -> Iterator[Ranks]:
             with quiet():
                 yield ranks
     except (InputError, KeyboardInterrupt, SystemExit):
-        distributed.destroy_process_group()
+        _leave(now)
         raise
     # After any other error the ranks are no longer at one, and to leave the group could hang.
+    _leave(now)
+
+
+def _leave(now: _Moment) -> None:
+    now.control = None
     distributed.destroy_process_group()
 
 
