@@ -224,7 +224,7 @@ def test_a_part_is_read_from_disk_alone(data, tmp_path):
 
 
 def test_partitions_are_streamed_in_blocks(data, tmp_path, monkeypatch):
-    """Each partition in the order of its own blocks, read as wholes: the bytes of one in memory."""
+    """Each partition in the order of its own blocks, read as wholes: the same bytes."""
     monkeypatch.setattr("tampl.training.frames.BLOCK_BYTES", 5 * 64)
     make_data(tmp_path / "store")
     lazy = Store.open(tmp_path / "store").dataset("train", memory=0).select(np.arange(7) % 4)

@@ -110,9 +110,7 @@ class Ranks:
             return act()
         value, own = self._attempt(act)
         errors: list[Any] = [None] * self.size
-        distributed.all_gather_object(
-            errors, self._make_portable(own), group=self._now.control
-        )
+        distributed.all_gather_object(errors, self._make_portable(own), group=self._now.control)
         first = next((rank for rank, error in enumerate(errors) if error is not None), self.rank)
         self._raise(own if first == self.rank else None, errors[first])
         return value  # type: ignore[return-value]
