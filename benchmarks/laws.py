@@ -119,8 +119,8 @@ class ResidualFlow(nn.Module):
     def draw(self, modules: Modules, count: int, generator: torch.Generator) -> dict[str, Tensor]:
         """Flow times and base noise for a batch."""
         return {
-            "s": torch.rand(count, 1, generator=generator),
-            "epsilon": torch.randn(count, self.size, generator=generator),
+            "s": torch.rand(count, 1, generator=generator, device=generator.device),
+            "epsilon": torch.randn(count, self.size, generator=generator, device=generator.device),
         }
 
     def _velocity(self, u: Tensor, s: Tensor, condition: Tensor) -> Tensor:

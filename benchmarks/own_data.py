@@ -38,6 +38,7 @@ import tampl
 from tampl.files import strict_json
 from tampl.lab.provenance import provenance
 from tampl.lab.sources import ImportSpec, import_store
+from tampl.models import resolve_device
 
 SEEDS = (42, 43, 44)
 HALF, FLOORS = 0.5, 1.5
@@ -184,7 +185,9 @@ DATA: dict[str, Callable[[Path], dict[str, Any]]] = {
 }
 
 
-def measure(name: str, seeds: Sequence[int], epochs: int | None) -> dict[str, Any]:
+def measure(
+    name: str, seeds: Sequence[int], *, epochs: int | None, device: str = "cpu"
+) -> dict[str, Any]:
     """Scores of TAMPL+ on one of the data sets, seed by seed."""
     with tempfile.TemporaryDirectory() as folder:
         spec = DATA[name](Path(folder))
@@ -195,7 +198,7 @@ def measure(name: str, seeds: Sequence[int], epochs: int | None) -> dict[str, An
         for seed in seeds:
             began = time.perf_counter()
             model = tampl.TamplPlus().fit(
-                train, valid, epochs=epochs, seed=seed, device="cpu", progress=False
+                train, valid, epochs=epochs, seed=seed, device=device, progress=False
             )
             seconds = time.perf_counter() - began
             found = tampl.evaluate(model, test, progress=False)
@@ -230,7 +233,7 @@ def join(files: Sequence[Path]) -> dict[str, Any]:
     pieces = [json.loads(file.read_text()) for file in files]
     first, found = pieces[0], dict[str, dict[str, Any]]()
     for file, piece in zip(files, pieces, strict=True):
-        for key in ("epochs", "commit", "cpu"):
+        for key in ("epochs", "commit", "cpu", "device"):
             theirs, ours = (each.get(key, each["provenance"].get(key)) for each in (piece, first))
             if theirs != ours:
                 sys.exit(f"{file} has {key} {theirs}, and {files[0]} {ours}: join equal runs")
@@ -254,15 +257,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     parser.add_argument("--data", choices=list(DATA), nargs="+", default=list(DATA))
     parser.add_argument("--epochs", type=int, help="fewer than the default, for a trial")
+    parser.add_argument("--device", default="cpu", help="where to train: cpu, cuda or auto")
     parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="join such records")
     arguments = parser.parse_args()
     if arguments.join:
         record = join(arguments.join)
     else:
         torch.set_num_threads(1)
-        epochs = arguments.epochs
-        found = {name: judge(measure(name, arguments.seeds, epochs)) for name in arguments.data}
-        record = {"data": found, "epochs": epochs, "provenance": provenance("cpu")}
+        epochs, device = arguments.epochs, resolve_device(arguments.device)
+        found = {
+            name: judge(measure(name, arguments.seeds, epochs=epochs, device=device))
+            for name in arguments.data
+        }
+        record = {"data": found, "epochs": epochs, "provenance": provenance(device)}
     print(strict_json(record, indent=1) if arguments.json or arguments.join else record)
 
 

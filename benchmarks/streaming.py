@@ -1,15 +1,16 @@
 """Training from a store that does not fit into memory: how much memory, and at which speed?
 
-A store of synthetic lattices is written to a folder, opened with a budget of memory and trained
-from by TAMPL with a small encoder, which asks more of the disk than a large one. Epochs alternate,
-all of the same number of pairs, so that the ratio does not depend on the machine's speed:
+Files of synthetic lattices are imported into a store, which is opened without memory for
+microstates and trained from by TAMPL with a small encoder, which asks more of the disk than a
+large one. Epochs alternate, all of the same number of pairs, so that the ratio does not depend on
+the machine's speed:
 
     random      random windows of the whole store, from disk
     blocks      some trajectories of the store in the order of blocks, from disk
     in_memory   the same trajectories in memory
 
 The system's cache of the files is dropped before each epoch. The first epoch of each is left out.
-The store is deleted afterwards.
+Files and store, each of the given size, are deleted afterwards.
 
     python benchmarks/streaming.py --gigabytes 20 --json
 """
@@ -17,6 +18,7 @@ The store is deleted afterwards.
 import argparse
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,56 +27,53 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from tampl.data import DataPlan, Dataset, Store
-from tampl.data.manifest import Manifest, Split
-from tampl.data.shards import Arrays, encode_labels, write_shard
-from tampl.data.store import write_manifest
+from tampl.data import Dataset, Store
 from tampl.lab.cli.entry import keep_freed_memory
 from tampl.lab.provenance import provenance
 from tampl.lab.recipes import Recipe, read_recipe
+from tampl.lab.sources import ImportSpec, import_store
+from tampl.lab.sources.splits import SplitSpec
+from tampl.lab.sources.tracks import Reading
 from tampl.methods import Tampl
 from tampl.methods.base import make_trainer
 from tampl.models.encoders import LatticeEncoderSpec
-from tampl.system import System
 from tampl.training import Trainer
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "sirs.toml"
 WIDTHS = (4, 8, 8)
 """Of the encoder."""
 
+FILE = 2**25
+"""Bytes of microstates in a file."""
+
 WINDOW = 11
 """Frames in a window: a part of the windows then needs about as many frames as pairs."""
 
 
-def write_store(system: System, folder: Path, gigabytes: float) -> Store:
-    """Writes trajectories of random lattices: their bytes matter here, not their physics."""
-    kind, frames = system.description.microstate, system.description.frames
+def write_files(recipe: Recipe, folder: Path, gigabytes: float) -> None:
+    """Writes files of random lattices: their bytes matter here, not their physics."""
+    kind, frames = recipe.system.description.microstate, recipe.system.description.frames
     each = frames * int(np.prod(kind.shape))
-    count = max(4, round(gigabytes * 1e9 / each))
-    plan = DataPlan(train=count, valid=1, test=2, members=1, shard_size=max(1, 2**25 // each))
-    shards = [s for s in plan.shards(system.description) if s.split == "train"]
-    manifest = Manifest(
-        description=system.description,
-        seed=0,
-        kernel="synthetic-1",
-        code_version="0",
-        splits={"train": Split(count=count)},
-        shards=tuple(shards),
-    )
-    (folder / "shards").mkdir(parents=True)
-    write_manifest(folder, manifest)
-    size = max(shard.count for shard in shards)
-    x = np.random.default_rng(7).integers(0, 3, (size, frames, *kind.shape), dtype=np.uint8)
-    y = system.observe(x)
-    for shard in shards:
+    many = max(1, FILE // each)
+    x = np.random.default_rng(7).integers(0, 3, (many, frames, *kind.shape), dtype=np.uint8)
+    y = recipe.system.observe(x)
+    counts = {"train": max(4, round(gigabytes * 1e9 / each)), "valid": 1, "test": 2}
+    parts = [(name, min(many, n - k)) for name, n in counts.items() for k in range(0, n, many)]
+    for number, (name, count) in enumerate(parts):
         # Moved lattices have other bytes and the same macrostates.
-        arrays: Arrays = {
-            "microstates": np.roll(x[: shard.count], shard.start, axis=-1),
-            "macrostates": y[: shard.count],
-            "labels": encode_labels([""] * shard.count),
-        }
-        write_shard(folder / shard.file, arrays, manifest=manifest, shard=shard)
-    return Store.open(folder)
+        moved = np.roll(x[:count], divmod(number, kind.shape[-1]), axis=(-2, -1))
+        np.savez(folder / f"{name}-{number:06}.npz", x=moved, y=y[:count])
+
+
+def import_files(folder: Path, store: Path) -> Store:
+    """What `tampl import` makes of the files."""
+    splits = SplitSpec(files={name: f"{name}*" for name in ("train", "valid", "test")})
+    files = tuple(str(file) for file in sorted(folder.glob("*.npz")))
+    reading = Reading(kind="lattice")
+    spec = ImportSpec(
+        files=files, observables=("{file}:y",), interval=0.5, reading=reading, splits=splits
+    )
+    return import_store(spec, store, progress=False)
 
 
 def measure(
@@ -133,7 +132,7 @@ def drop_cache(store: Store) -> None:
 
 
 def forget_peak() -> None:
-    """Lets the peak of the memory begin anew, as the writing of the store does not count."""
+    """Lets the peak of the memory begin anew, as the making of the files does not count."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
@@ -155,10 +154,16 @@ def main() -> None:
     keep_freed_memory()
     recipe = read_recipe(options.recipe)
     with TemporaryDirectory(dir=options.folder) as folder:
-        start = time.perf_counter()
-        store = write_store(recipe.system, Path(folder) / "store", options.gigabytes)
-        record: dict[str, object] = {"write_seconds": time.perf_counter() - start}
+        (files := Path(folder) / "files").mkdir()
+        write_files(recipe, files, options.gigabytes)
         forget_peak()
+        start = time.perf_counter()
+        store = import_files(files, Path(folder) / "store")
+        record: dict[str, object] = {
+            "import_seconds": time.perf_counter() - start,
+            "import_peak_bytes": read_peak(),
+        }
+        shutil.rmtree(files)
         record |= dict(measure(store, recipe, options.share, options.epochs))
     record |= {"peak_bytes": (peak := read_peak()), "provenance": provenance("cpu")}
     if options.json:

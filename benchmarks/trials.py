@@ -79,6 +79,7 @@ def main() -> None:
     parser.add_argument("--states", type=int, default=60, help="initial states of the ensembles")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path, default=Path("runs/trials"))
+    parser.add_argument("--keep-models", action="store_true", help="OUT/NAME.safetensors too")
     parser.add_argument("--only-truth", action="store_true", help="make the ensembles, then stop")
     parser.add_argument("--join", type=Path, help="print all trials in a folder as one record")
     arguments = parser.parse_args()
@@ -102,7 +103,10 @@ def main() -> None:
     for trial in take(trials, arguments.out):
         began = time.perf_counter()
         try:
-            found = carry_out(trial, recipe, train, valid, truth, device=device)
+            model, seconds = fit(trial, recipe, train, valid, device=device)
+            found = describe_model(model, truth) | {"seconds": seconds}
+            if arguments.keep_models:
+                model.save(arguments.out / f"{trial.name}.safetensors")
         except (DivergenceError, torch.OutOfMemoryError) as error:
             found = {"failure": str(error)}
         except Exception:  # of one trial; the others are wanted still
@@ -156,16 +160,10 @@ def make_truth(recipe: Recipe, path: Path, *, states: int, device: str) -> Refer
     return generate(system.on(kernel), other, path).references("test")
 
 
-def carry_out(
-    trial: Trial,
-    recipe: Recipe,
-    train: tampl.Dataset,
-    valid: tampl.Dataset,
-    truth: References,
-    *,
-    device: str,
-) -> dict[str, Any]:
-    """Trains and scores."""
+def fit(
+    trial: Trial, recipe: Recipe, train: tampl.Dataset, valid: tampl.Dataset, *, device: str
+) -> tuple[tampl.MacroModel, float]:
+    """Trains; the model and the seconds."""
     recipe, began = trial.resolve(recipe), time.perf_counter()
     model = recipe.method(trial.method).fit(
         train,
@@ -175,10 +173,13 @@ def carry_out(
         device=device,
         progress=False,
     )
-    seconds = time.perf_counter() - began
+    return model, time.perf_counter() - began
+
+
+def describe_model(model: tampl.MacroModel, truth: References) -> dict[str, Any]:
+    """What a trial is judged by."""
     log = model.history
     return {
-        "seconds": seconds,
         "epoch_s": float(np.median([sum(epoch["seconds"].values()) for epoch in log])),
         "stages_s": log[len(log) // 4]["seconds"],
         "validation": min((e["validation"] for e in log if e["validation"]), default=None),

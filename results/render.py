@@ -14,11 +14,13 @@ from pages import (
     laptops,
     laws,
     own_data,
+    ranking,
     readme,
     sirs_claims,
     sirs_column,
     sirs_studies,
     small_lattice,
+    trust,
 )
 from pages.records import Records, Section, join
 
@@ -31,7 +33,9 @@ PAGES: Mapping[str, Sequence[Section]] = {
         *sirs_studies.STUDIES,
         *sirs_column.RUNS,
         *small_lattice.SECTIONS,
+        *ranking.SECTIONS,
         *laptops.SECTIONS,
+        *trust.SECTIONS,
         *laws.SECTIONS,
         *own_data.SECTIONS,
     ),

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tampl.nn import DeepSet, ParticleLaw
+from tampl.nn import DeepSet, Harmonics, ParticleLaw
 from tampl.nn.sets import CONTRAST, SCALE
 from tampl.seeding import ambient_seed, torch_generator
 
@@ -105,6 +105,46 @@ def test_positions_and_types_both_count():
     x.requires_grad_()
     encoder(x).square().sum().backward()
     assert (x.grad[..., :DIM] != 0).all()
+
+
+@pytest.mark.parametrize("wraps", [(False, False), (True, False), (True, True, True)])
+def test_harmonics_are_orthogonal_waves_of_the_box(wraps):
+    """Over a grid of midpoints the waves have no mean and no product with one another."""
+    axis = (torch.arange(16, dtype=torch.float64) + 0.5) / 8 - 1
+    places = torch.cartesian_prod(*[axis] * len(wraps))
+    angle = torch.pi * (places + 1)
+    columns = [
+        torch.stack([angle[:, k].cos(), angle[:, k].sin()], dim=-1)
+        if wrap
+        else places[:, k : k + 1]
+        for k, wrap in enumerate(wraps)
+    ]
+    waves = Harmonics(wraps, 3).double()(torch.cat(columns, dim=-1))
+    gram = waves.T @ waves / len(waves)
+    assert len(gram) == len(set(map(tuple, waves.T.round(decimals=9).tolist())))
+    torch.testing.assert_close(waves.mean(dim=0), torch.zeros(len(gram)).double())
+    torch.testing.assert_close(gram, gram.diagonal().diag())
+    assert (gram.diagonal() > 0.1).all()
+
+
+def test_harmonics_along_walls_are_cosines():
+    place = torch.tensor([[-1.0, 0.3]], dtype=torch.float64)
+    x, y = torch.pi * (place[0] + 1) / 2
+    waves = Harmonics((False, False), 2).double()(place)[0]
+    expected = [y.cos(), (2 * y).cos(), x.cos(), x.cos() * y.cos(), (2 * x).cos()]
+    torch.testing.assert_close(waves, torch.stack(expected))
+
+
+def test_further_columns_pass_through_the_harmonics():
+    seen = torch.tensor([[0.2, 0.7, -0.4]])
+    assert Harmonics((False,), 3)(seen)[0, 3:].tolist() == seen[0, 1:].tolist()
+
+
+def test_rows_of_zeros_stay_no_particles_behind_harmonics():
+    encoder, x = make_encoder(lift=Harmonics((False, False), 3)), particles(0, 2, 7)
+    present = torch.tensor([1, 0, 1, 1, 0, 1, 1]).bool()
+    assert not encoder.features(x * present[:, None], x.dtype)[:, ~present].any()
+    torch.testing.assert_close(encoder(x * present[:, None]), encoder(x[:, present]))
 
 
 def test_gradients_reach_every_parameter(dtype, device):

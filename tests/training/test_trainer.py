@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tampl.methods import METHODS, LiteralTampl, Tampl
+from tampl.methods import METHODS, LiteralTampl, Tampl, TamplPlus
 from tampl.models import DeterministicTransition
 from tampl.training import DivergenceError
 from tampl.training.latents import FrameEncoder, LatentScale, has_collapsed, latent_scale
@@ -57,6 +57,18 @@ def test_every_pair_is_seen_once_per_pass(bench):
     batches = [trainer._gather(stage.needs, *drawn) for drawn in trainer._batches(stage)]
     seen = torch.cat([batch["z_next"][:, 0] for batch in batches])
     assert torch.equal(seen.sort().values, bench.frames.pairs.double() + 1)
+
+
+@pytest.mark.parametrize("epochs", [2, 5])
+def test_a_refit_goes_over_few_pairs_a_limited_number_of_times(bench, epochs):
+    """The steps of a turn together, whatever number of them is asked for."""
+    refit = {"steps": 10**4, "passes": 30.0, "batch_size": 16}
+    method = TamplPlus(refit=refit, map={"steps": 0})
+    trainer = bench.trainer(method, bench.training(epochs=epochs))
+    pairs, steps = len(bench.frames.pairs), trainer.steppers["refit"].total_steps
+    assert 30 * pairs <= 16 * steps < 30 * pairs + 16 * (30 + epochs)
+    few = bench.trainer(TamplPlus(refit=refit | {"steps": 1}), bench.training(epochs=epochs))
+    assert few.steppers["refit"].total_steps == epochs
 
 
 def test_last_learning_rate_is_the_final_fraction(bench):

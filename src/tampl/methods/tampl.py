@@ -93,6 +93,9 @@ class Refit(Frozen):
 
     Attributes:
         steps: Descent steps for each epoch of the training.
+        passes: How often all steps together go over the training pairs, at most. More would learn
+            the increments of a small data set by heart: on 2,440 pairs of particles, 2,400 passes
+            have three times the error of 400.
         batch_size: Pairs in a batch.
         hidden: Hidden widths of the velocity network.
         learning_rate: The rate at the start; it falls as a cosine.
@@ -102,6 +105,7 @@ class Refit(Frozen):
     """
 
     steps: Count = 200
+    passes: PositiveFloat = 400.0
     batch_size: BatchSize = 512
     hidden: Widths = (256, 256, 256)
     learning_rate: PositiveFloat = 2e-3
@@ -186,6 +190,7 @@ class TamplPlus(Method):
             ),
             batch_size=self.refit.batch_size,
             steps=self.refit.steps,
+            passes=self.refit.passes / training.epochs,
         )
         fit_map = Stage(
             name="map",

@@ -102,7 +102,7 @@ class Particles(Microstate):
     @property
     def features(self) -> int:
         """Columns of the network input before the types."""
-        return self.dim + sum(self._wraps) + self.dim * self.changes
+        return self.dim + sum(self.wraps) + self.dim * self.changes
 
     @property
     def _edges(self) -> NDArray[np.float64]:
@@ -114,7 +114,7 @@ class Particles(Microstate):
         return np.asarray(self.box if self.box_max is None else self.box_max) - self._edges
 
     @property
-    def _wraps(self) -> tuple[bool, ...]:
+    def wraps(self) -> tuple[bool, ...]:
         """Which axes are periodic."""
         return self.periodic if isinstance(self.periodic, tuple) else (self.periodic,) * self.dim
 
@@ -167,7 +167,7 @@ class Particles(Microstate):
                 by default those in the middle.
         """
         columns = []
-        for place, wraps in zip(places.split(1, dim=-1), self._wraps, strict=True):
+        for place, wraps in zip(places.split(1, dim=-1), self.wraps, strict=True):
             angle = torch.pi * (place + 1)
             columns += [angle.cos(), angle.sin()] if wraps else [place]
         if self.changes:
@@ -178,7 +178,7 @@ class Particles(Microstate):
     def locate(self, seen: Tensor) -> Tensor:
         """Places relative to the box, from -1 to 1, of what a network sees (..., features)."""
         columns, first = [], 0
-        for wraps in self._wraps:
+        for wraps in self.wraps:
             if wraps:
                 cos, sin = seen[..., first : first + 1], seen[..., first + 1 : first + 2]
                 columns.append(torch.atan2(-sin, -cos) / torch.pi)
@@ -197,9 +197,9 @@ class Particles(Microstate):
     @property
     def symmetries(self) -> frozenset[Symmetry]:
         found: set[Symmetry] = {"flip"}
-        if any(self._wraps):
+        if any(self.wraps):
             found.add("shift")
-        axes = set(zip(self._edges, self._ranges, self._wraps, strict=True))
+        axes = set(zip(self._edges, self._ranges, self.wraps, strict=True))
         if self.dim == 2 and len(axes) == 1:
             found.add("transpose")
         return frozenset(found)
@@ -216,7 +216,7 @@ class Particles(Microstate):
             levels = torch.where(mirrored, _LEVELS - 1 - levels, levels)
         if "shift" in symmetries:
             by = torch.randint(_LEVELS, (len(stored), 1, 1, self.dim), generator=generator)
-            wraps = torch.tensor(self._wraps, device=stored.device)
+            wraps = torch.tensor(self.wraps, device=stored.device)
             moved = (levels + by.to(stored.device, torch.int32)) % _LEVELS
             levels = torch.where(there & wraps, moved, levels)
         if "transpose" in symmetries:
@@ -250,7 +250,7 @@ class Particles(Microstate):
         self._check_types(types, "`types`")
         edges = self._check_box(box, positions.shape[:-2])[..., None, :]
         edges = np.broadcast_to(edges, positions.shape)
-        wraps = np.array(self._wraps)
+        wraps = np.array(self.wraps)
         # NaN fails all comparisons.
         within = (positions >= 0) & (positions <= edges) | wraps & (np.abs(positions) < np.inf)
         inside = within.all(axis=-1)

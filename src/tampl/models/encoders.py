@@ -10,7 +10,7 @@ from torch import nn
 from ..errors import InputError
 from ..frozen import Depth, Frozen, Width
 from ..microstates import Chain, Image, Lattice, Microstate, Particles, Vector
-from ..nn import MLP, DeepSet, LatticeEncoder, ResNet
+from ..nn import MLP, DeepSet, Harmonics, LatticeEncoder, ResNet
 from ..plugins import open_choice, register_entry
 from .parts import DTYPES, Precision, Source, Widths, mismatch
 from .pretrained import load_imagenet
@@ -79,6 +79,8 @@ class DeepSetEncoderSpec(EncoderSpec):
     Attributes:
         widths: Features of a particle after each shared layer.
         hidden: Hidden widths of the closing MLP.
+        harmonics: The largest wave number of the waves that the shared network sees in place of
+            positions, summed over the axes (`Harmonics`).
         counts: Whether the network sees how many particles there are, for sets of various sizes.
         precision: Of the shared layers on a GPU; a CPU has float32.
     """
@@ -86,7 +88,8 @@ class DeepSetEncoderSpec(EncoderSpec):
     name: Literal["deepset"]
     widths: Widths = Field((256, 256), min_length=1)
     hidden: Widths = (128,)
-    # None and not False: what was trained before there was a choice stays the same recipe.
+    # None, and not 0 or False: what was trained before there was a choice stays the same recipe.
+    harmonics: int | None = Field(None, ge=1, le=16)
     counts: bool | None = None
     precision: Precision = "float32"
 
@@ -101,6 +104,7 @@ class DeepSetEncoderSpec(EncoderSpec):
             outputs=latent_dim,
             widths=self.widths,
             hidden=self.hidden,
+            lift=Harmonics(microstate.wraps, self.harmonics) if self.harmonics else None,
             counted=microstate.count if self.counts else None,
             dtype=DTYPES[self.precision],
         )

@@ -7,7 +7,7 @@ standard deviation (of a tenth of the largest at least, since the smallest axes 
 rho the largest distance of a training state to the nearest landmark of *another* trajectory, a
 state is *inside* the envelope if its nearest landmark is within
 
-    r = 1.25 rho.
+    r = 2 rho.
 
 Distances between trajectories, and not to a state's own neighbours in time, say how far a new
 trajectory of the same system may lie from those that are known.
@@ -38,7 +38,7 @@ SAMPLED = 8192
 """Training states, evenly over the data, that landmarks are chosen from."""
 
 _SMALLEST = 0.1
-_SLACK = 1.25
+_SLACK = 2.0
 
 _CONSTANT = 1e-9
 """The unit of what never varies, relative to its size: every other value is far off."""

@@ -3,13 +3,14 @@
 from .images import ImageDecoder, ResNet
 from .lattice import CircularConv2d, LatticeDecoder, LatticeEncoder
 from .mlp import MLP, FourierFeatures, Residual, VelocityMLP
-from .sets import DeepSet, ParticleLaw
+from .sets import DeepSet, Harmonics, ParticleLaw
 
 __all__ = [
     "MLP",
     "CircularConv2d",
     "DeepSet",
     "FourierFeatures",
+    "Harmonics",
     "ImageDecoder",
     "LatticeDecoder",
     "LatticeEncoder",

@@ -7,6 +7,10 @@ A DeepSet shares one network phi among all particles and sees the set through a 
 with a fixed factor a and m the mean of the initial phi over particles of all types everywhere. A
 mean cannot count; where the number n of particles varies, rho sees log(n / N) beside it.
 
+A small phi of plain coordinates is smooth, and a mean over it hardly sees the fine structure of a
+pattern. phi may therefore be given waves of the position (`Harmonics`): the means of these are the
+Fourier coefficients of the particles' density.
+
 Sets of fewer than N particles are filled up with rows of zeros. phi has no biases and SiLU(0) = 0,
 so that such a row stays exactly zero and a plain sum over all rows leaves it out. Nothing is lost:
 the one-hot gives the first layer a bias for each type.
@@ -18,9 +22,9 @@ References: Zaheer et al., "Deep Sets", NeurIPS 2017; Durkan et al., "Neural Spl
 2019.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +33,7 @@ from zuko.flows import NSF
 
 from .mlp import MLP, SILU_GAIN
 
-__all__ = ["DeepSet", "ParticleLaw"]
+__all__ = ["DeepSet", "Harmonics", "ParticleLaw"]
 
 SCALE = 4.0
 """Splines act on [-5, 5]; this brings positions in [-1, 1] inside, with room for noise."""
@@ -63,6 +67,8 @@ class DeepSet(nn.Module):
         outputs: Size of the encoding.
         widths: Features of a particle after each shared layer.
         hidden: Hidden widths of the closing MLP.
+        lift: What phi sees of the embedded columns, (..., features) to (..., more); themselves by
+            default.
         counted: The number N that sets are counted against; None where all have the same size.
         dtype: Precision of the shared layers on a GPU; weights, sum and MLP keep their own.
 
@@ -83,18 +89,20 @@ class DeepSet(nn.Module):
         outputs: int,
         widths: Sequence[int],
         hidden: Sequence[int],
+        lift: nn.Module | None = None,
         counted: int | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()
         self.types = types
+        self.lift = lift
         self.counted = counted
         self.dtype = dtype
         places = self._places(dim, embed)
-        features = places.shape[1]
+        features = (places if lift is None else lift(places)).shape[1]
         self.layers = nn.ModuleList(
             nn.Linear(width, next_width, bias=False)
-            for width, next_width in pairwise([features + types, *widths])
+            for width, next_width in itertools.pairwise([features + types, *widths])
         )
         self.head = MLP(widths[-1] + (counted is not None), outputs, hidden=hidden)
         for layer in (*self.layers[1:], *self.head):
@@ -136,6 +144,10 @@ class DeepSet(nn.Module):
     def features(self, x: Tensor, dtype: torch.dtype) -> Tensor:
         """The phi of every particle, (B, N, widths[-1]), in a given precision."""
         first, *others = (layer.get_parameter("weight").to(dtype) for layer in self.layers)
+        if self.lift is not None:
+            columns, types = x[..., : -self.types], x[..., -self.types :]
+            # Rows of zeros stay zero, whatever the lift makes of them.
+            x = torch.cat([self.lift(columns) * types.sum(dim=-1, keepdim=True), types], dim=-1)
         h = x.to(dtype)
         if dtype != x.dtype:
             # Eight bits of a position are too few; what they leave of it goes in beside it.
@@ -144,6 +156,55 @@ class DeepSet(nn.Module):
         for weight in (first, *others):
             h = silu(linear(h, weight))
         return h
+
+
+class Harmonics(nn.Module):
+    r"""Products of waves along all axes, for all wave numbers whose sum is at most `degree`.
+
+    Along an axis with walls these are standing waves, cos(pi k (r + 1) / 2) of a coordinate r in
+    [-1, 1]; along a periodic one cos(k theta) and sin(k theta), of the columns cos(theta) and
+    sin(theta). Further columns are handed on.
+
+    Arguments:
+        wraps: Which axes are periodic.
+        degree: The largest sum of wave numbers.
+
+    Example:
+        >>> Harmonics((False, False), 2)(torch.zeros(7, 2)).shape
+        torch.Size([7, 5])
+    """
+
+    numbers: Tensor
+    chosen: Tensor
+
+    def __init__(self, wraps: Sequence[bool], degree: int) -> None:
+        super().__init__()
+        self.wraps = tuple(wraps)
+        numbers = torch.arange(degree + 1)
+        # Along an axis with walls the sines have no place among the products.
+        waves = [range(degree + 1 + degree * wrap) for wrap in self.wraps]
+        orders = [*numbers.tolist(), *numbers[1:].tolist()]
+        chosen = [
+            wave
+            for wave in itertools.product(*waves)
+            if 0 < sum(orders[k] for k in wave) <= degree
+        ]
+        # Not saved: they follow from the specification.
+        self.register_buffer("numbers", numbers, persistent=False)
+        self.register_buffer("chosen", torch.tensor(chosen).T, persistent=False)
+
+    def forward(self, seen: Tensor) -> Tensor:
+        product, first = seen.new_ones(()), 0
+        for wraps, chosen in zip(self.wraps, self.chosen, strict=True):
+            column = seen[..., first : first + 1]
+            if wraps:
+                angle = torch.atan2(seen[..., first + 1 : first + 2], column) * self.numbers
+                waves = torch.cat([angle.cos(), angle[..., 1:].sin()], dim=-1)
+            else:
+                waves = (torch.pi / 2 * (column + 1) * self.numbers).cos()
+            product = product * waves.index_select(-1, chosen)
+            first += 1 + wraps
+        return torch.cat([product, seen[..., first:]], dim=-1)
 
 
 class ParticleLaw(nn.Module):

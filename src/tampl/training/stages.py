@@ -81,6 +81,8 @@ class Stage:
             device.
         batch_size: Pairs in a batch; None for that of the training.
         steps: Batches in a pass, drawn at random; None for one pass over all pairs.
+        passes: Where `steps` are given, how often they may go over the pairs at most; None for no
+            limit.
         shared: Names of noise that is not drawn for pairs but for the batch as a whole, so that
             all partitions of a batch have the same.
     """
@@ -95,6 +97,7 @@ class Stage:
     replays: bool = True
     batch_size: int | None = None
     steps: int | None = None
+    passes: float | None = None
     shared: frozenset[str] = frozenset()
 
 

@@ -15,6 +15,7 @@ every batch and of the cache. All that comes of the whole data set (means of los
 the latent states, closing steps) comes of what all ranks have, and is the same on each.
 """
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -192,7 +193,11 @@ class Trainer:
     def _steps(self, stage: Stage) -> int:
         """Batches of a pass, the most there can be."""
         size = self._batch_size(stage) // self.training.partitions
-        return stage.steps or steps_per_pass(self.frames, self.training, size)
+        once = steps_per_pass(self.frames, self.training, size)
+        if stage.steps is None or stage.passes is None:
+            return stage.steps or once
+        # Every epoch has another part of the pairs.
+        return min(stage.steps, math.ceil(stage.passes * once / self.training.fraction))
 
     def _batch_size(self, stage: Stage) -> int:
         return stage.batch_size or self.training.batch_size
@@ -247,8 +252,9 @@ class Trainer:
         )
         selections = self._selections(self._part(stage))
         size = self._batch_size(stage) // partitions.count
+        steps = None if stage.steps is None else self._steps(stage)
         passes = [
-            selection.batches(size, order, steps=stage.steps)
+            selection.batches(size, order, steps=steps)
             for selection, order in zip(selections, orders, strict=True)
         ]
         batches = (torch.cat(parts) for parts in zip(*passes, strict=True))
