@@ -30,6 +30,7 @@ LAYERS = (
     ("evaluation",),
     ("advice",),
     ("lab", "studio"),
+    ("__main__",),
 )
 HEIGHTS = {name: height for height, names in enumerate(LAYERS) for name in names}
 # Simulators are a choice of the laboratory and the studio: nothing else of the package knows them.

@@ -341,7 +341,7 @@ class Dataset:
             f"{self.description.microstate.in_words}; observables: {symbols})"
         )
 
-    def select(self, index: NDArray[Any]) -> "Dataset":
+    def select(self, index: NDArray[Any] | slice) -> "Dataset":
         """The trajectories at some places, in that order."""
         present = None if self.present is None else self.present[index]
         arrays = (self.x[index], self.y[index], self.labels[index], present)

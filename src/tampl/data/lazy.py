@@ -99,17 +99,24 @@ class _Shards:
 class LazyMicrostates:
     """An array of microstates (n, F, *shape) on disk; `open` is the way to one.
 
-    A selection of trajectories, or of every k-th frame, stays on disk. Whatever else is asked of
-    it is read.
+    A selection of trajectories, or of every k-th frame, stays on disk, unless it is to be read if
+    it is small. Whatever else is asked of it is read.
     """
 
     _shards: _Shards
     _rows: NDArray[np.int64]
     _columns: NDArray[np.int64]
+    _part: float = 0
 
     @classmethod
     def open(
-        cls, places: Sequence[Place], *, frames: int, shape: tuple[int, ...], dtype: np.dtype[Any]
+        cls,
+        places: Sequence[Place],
+        *,
+        frames: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        part: float = 0,
     ) -> "LazyMicrostates":
         """The microstates of all trajectories at some places, one place after another.
 
@@ -118,9 +125,10 @@ class LazyMicrostates:
             frames: Frames of a trajectory.
             shape: Shape of a microstate.
             dtype: Type of the stored form.
+            part: Bytes up to which a selection of trajectories is read at once.
         """
         rows = np.arange(sum(place.count for place in places))
-        return cls(_Shards(places, frames, shape, dtype), rows, np.arange(frames))
+        return cls(_Shards(places, frames, shape, dtype), rows, np.arange(frames), part)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -155,7 +163,8 @@ class LazyMicrostates:
         selects = isinstance(row, slice) or np.ndim(row) == 1
         if selects and isinstance(column, slice) and not inner:
             chosen = row if isinstance(row, slice) else np.asarray(row)
-            return replace(self, _rows=self._rows[chosen], _columns=self._columns[column])
+            part = replace(self, _rows=self._rows[chosen], _columns=self._columns[column])
+            return np.asarray(part) if part.nbytes <= self._part else part
         n, frames = self.shape[:2]
         # Views of the numbers of rows and columns, of which indexing copies what it selects.
         rows, columns = (

@@ -57,7 +57,14 @@ class Store:
         """The shards that are not there (yet)."""
         return tuple(s for s in self.manifest.shards if not (self.path / s.file).exists())
 
-    def dataset(self, split: str, *, verify: bool = True, memory: float | None = None) -> Dataset:
+    def dataset(
+        self,
+        split: str,
+        *,
+        verify: bool = True,
+        memory: float | None = None,
+        part: float = 0,
+    ) -> Dataset:
         """Reads a split of trajectories, such as "train", into memory.
 
         Arguments:
@@ -67,11 +74,13 @@ class Store:
             memory: Bytes that the split may take. The microstates of a larger one stay on disk
                 and are read when they are needed (`tampl.data.lazy`). By default everything is
                 read.
+            part: Bytes that a selection of the trajectories of a larger split may take; such a
+                selection is read into memory as soon as it is made.
         """
         self._refuse_other(split, references=False)
         size = count_bytes(self.manifest, split, self.manifest.splits[split].count)
         if memory is not None and size > memory:
-            return self._open_lazily(split, verify=verify)
+            return self._open_lazily(split, verify=verify, part=part)
         arrays = self._read(split, references=False, verify=verify)
         return Dataset.described(
             self.description,
@@ -103,20 +112,28 @@ class Store:
             )
         return arrays
 
-    def _open_lazily(self, split: str, *, verify: bool) -> Dataset:
+    def _open_lazily(self, split: str, *, verify: bool, part: float) -> Dataset:
         """The data set whose microstates stay on disk."""
         places, kept = [], []
         for shard in self.manifest.of_split(split):
             # One shard at a time is in memory, for its checksum and all but its microstates.
             path, runs = self.path / shard.file, self.manifest.splits[split].runs
-            arrays = read_shard(path, manifest=self.manifest, shard=shard, verify=verify)
-            del arrays["microstates"]
-            kept.append(arrays)
+            wanted = empty_arrays(self.manifest, split, shard.count)
+            if not verify:  # no checksum is to be had of the microstates, which nothing else needs
+                del wanted["microstates"]
+            arrays = read_shard(
+                path, manifest=self.manifest, shard=shard, into=wanted, verify=verify
+            )
+            kept.append({name: arrays[name] for name in arrays if name != "microstates"})
             places.append(Place(path, locate_microstates(path), shard.count * runs))
         whole = {name: np.concatenate([arrays[name] for arrays in kept]) for name in kept[0]}
         kind = self.description.microstate
         x = LazyMicrostates.open(
-            places, frames=self.description.frames, shape=kind.shape, dtype=kind.dtype
+            places,
+            frames=self.description.frames,
+            shape=kind.shape,
+            dtype=kind.dtype,
+            part=part,
         )
         present = whole["present"].astype(np.bool_) if "present" in whole else None
         return Dataset.described(

@@ -38,7 +38,7 @@ from ..files import write_json
 from ..models import resolve_device
 from ..progress import say
 from ..seeding import ambient_seed
-from ..training import DivergenceError
+from ..training import ALONE, DivergenceError, Ranks
 from ..training.frames import refuse_other_symmetries
 from .cluster import connected
 from .pipeline import evaluate_run, run_identity, simulate, train
@@ -61,6 +61,7 @@ class Resources:
         memory: Bytes that the training data may take in memory, as for `train`.
         dask: The cluster that simulates, trains and evaluates: the address or the file of a Dask
             scheduler, or "local"; None for this process.
+        ranks: Processes that share every training; all else is done by this one, which leads them.
     """
 
     data: str | Path | None = None
@@ -69,6 +70,7 @@ class Resources:
     side_by_side: int = 1
     memory: float | None = None
     dask: str | None = None
+    ranks: Ranks = ALONE
 
     def __post_init__(self) -> None:
         # So written, NaN is refused too.
@@ -82,6 +84,12 @@ class Resources:
             raise InputError(
                 f"`side_by_side` is {self.side_by_side} and `dask` is {self.dask!r}: give one of "
                 "them; a cluster trains a run on every worker"
+            )
+
+        if self.ranks.size > 1 and (self.side_by_side > 1 or self.dask is not None):
+            raise InputError(
+                f"{self.ranks.size} ranks share every training, one run after another: leave "
+                "`side_by_side` and `dask` out, or start one process"
             )
 
     def deadline(self) -> float | None:
@@ -308,6 +316,7 @@ class Campaign:
                 device=device,
                 deadline=self.deadline,
                 memory=self.resources.memory,
+                ranks=self.resources.ranks,
             )
             if not history.finished:
                 return False

@@ -5,7 +5,8 @@ parameters to a page with curves.
 """
 
 import tokenize
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from math import prod
 from pathlib import Path
@@ -29,7 +30,8 @@ from ..forecast import Forecast
 from ..memory import available_memory
 from ..models import Ensemble, MacroModel, load_model, resolve_device
 from ..progress import say
-from ..training import DivergenceError, History
+from ..training import ALONE, DivergenceError, History, MemoryKeeper, Ranks, join
+from ..training.partitions import Partitions
 from ..training.streaming import BUFFERS, count_bytes_beside
 from .cluster import connected
 from .provenance import provenance
@@ -43,7 +45,9 @@ __all__ = [
     "check_data",
     "data_facts",
     "evaluate_run",
+    "follow",
     "forecast_file",
+    "joined",
     "read_results",
     "record_runs",
     "report_runs",
@@ -95,6 +99,7 @@ def train(
     device: str = "auto",
     deadline: float | None = None,
     memory: float | None = None,
+    ranks: Ranks = ALONE,
 ) -> History:
     """Trains a method of a recipe on a store; resumes an interrupted run in the same folder.
 
@@ -110,77 +115,179 @@ def train(
         deadline: Time on `time.monotonic`'s clock after which the run is saved and left.
         memory: Bytes that the data may take in memory, half of what is available by default. The
             microstates of a larger training set stay on disk and are read as they are needed,
-            which changes no weight.
+            which changes no weight. Ranks on one machine share it.
+        ranks: The processes that train together. The leader calls this, the others `follow`.
     """
-    chosen, store, run = recipe.method(method), Store.open(data), Run(out)
-    device = resolve_device(device)
-    recipe.refuse_other_data(store.description)
-    train_set, valid_set = _read_training_data(recipe, store, memory)
-    identity, turns = run_identity(recipe, store, method), chosen.turns(recipe.training)
-    total = sum(turn.epochs for turn in turns)
-    before = run.find_shorter(identity)
-    if before is not None and len(turns) > 1:
-        raise InputError(
-            f"{run.path} holds this run with {before} epochs, and {method} trains in {len(turns)} "
-            "turns, one after the other, of which the first is over: train in another folder"
-        )
-    with run.claim(identity, extend=True):
-        recipe.write(run.recipe_file)
+    task = _Training(recipe, Path(data), Path(out), method, device, memory)
+    ranks.lead(lambda: task)
+    return task.carry_out(ranks, deadline=deadline)
+
+
+def follow(ranks: Ranks) -> None:
+    """What ranks other than the leader do: their part of each training, until there is no more.
+
+    Arguments:
+        ranks: The processes that train together.
+    """
+    while (task := ranks.lead(_tell_nothing)) is not None:
+        # The leader has met the same error and says so.
+        with suppress(InputError, KeyboardInterrupt):
+            task.carry_out(ranks)
+
+
+@contextmanager
+def joined(device: str = "auto") -> Iterator[Ranks]:
+    """The ranks that torchrun has started, which follow the block of the first one.
+
+    The others never enter the block. They leave the process with it.
+
+    Arguments:
+        device: Where to train.
+    """
+    with join(device) as ranks:
+        if not ranks.leads:
+            follow(ranks)
+            raise SystemExit(0)
+        try:
+            yield ranks
+        finally:
+            if ranks.at_one:
+                ranks.lead(_tell_nothing)
+
+
+def _tell_nothing() -> "_Training | None":
+    return None
+
+
+@dataclass(frozen=True)
+class _Training:
+    """What ranks have to know of a training; `train` says what it is."""
+
+    recipe: Recipe
+    data: Path
+    out: Path
+    method: str
+    device: str
+    memory: float | None
+
+    def carry_out(self, ranks: Ranks, *, deadline: float | None = None) -> History:
+        """Trains together with all ranks."""
+        with ExitStack() as stack:
+            stack.enter_context(ranks.postponing_interrupts())
+            chosen = self.recipe.method(self.method)
+            turns, run = chosen.turns(self.recipe.training), Run(self.out)
+            total = sum(turn.epochs for turn in turns)
+            device, train_set, valid_set = ranks.agree(lambda: self._prepare(ranks))
+            ranks.lead(
+                lambda: self._open(run, len(turns), total, device=device, ranks=ranks, stack=stack)
+            )
+            try:
+                chosen.fit(
+                    train_set,
+                    valid_set,
+                    training=self.recipe.training,
+                    architecture=self.recipe.model,
+                    device=device,
+                    keeper=run if ranks.leads else MemoryKeeper(),
+                    deadline=deadline,
+                    ranks=ranks,
+                )
+            except KeyboardInterrupt:
+                say(run.describe_saved(total))
+                raise
+            except DivergenceError as error:
+                kept = run.list_saved(total) or "nothing, the first epoch did not end"
+                raise DivergenceError(f"{error}; kept: {kept}") from error
+            if not run.log.finished:
+                say(f"the time is over; {run.describe_saved(total)}")
+            return run.log
+
+    def _prepare(self, ranks: Ranks) -> tuple[str, Dataset, Dataset]:
+        """Device and data."""
+        store = Store.open(self.data)
+        device = resolve_device(self.device)
+        self.recipe.refuse_other_data(store.description)
+        split = store.manifest.splits["train"]
+        # Before anything is read: the data may be large.
+        Partitions.cut(split.count * split.runs, self.recipe.training.partitions, ranks)
+        return (device, *_read_training_data(self.recipe, store, self.memory, ranks))
+
+    def _open(
+        self, run: Run, turns: int, total: int, *, device: str, ranks: Ranks, stack: ExitStack
+    ) -> None:
+        """Claims the folder of the run and notes there what is trained, where and how.
+
+        Arguments:
+            run: The run.
+            turns: How many turns the method has.
+            total: Epochs of all of them.
+            device: Where to train.
+            ranks: The processes that train.
+            stack: Holds the claim.
+        """
+        identity = run_identity(self.recipe, Store.open(self.data), self.method)
+        before = run.find_shorter(identity)
+        if before is not None and turns > 1:
+            raise InputError(
+                f"{run.path} holds this run with {before} epochs, and {self.method} trains in "
+                f"{turns} turns, one after the other, of which the first is over: train in "
+                "another folder"
+            )
+        stack.enter_context(run.claim(identity, extend=True))
+        self.recipe.write(run.recipe_file)
         if not run.has_learnt:  # later calls keep the machine and command that began the run
-            write_json(run.provenance_file, provenance(device))
+            known = provenance(device) | ({"ranks": ranks.size} if ranks.size > 1 else {})
+            write_json(run.provenance_file, known)
         if before is not None:
             say(
                 f"{run.path} is extended from {before} to {total} epochs: from now on the "
                 f"learning rate follows the cosine schedule of {total} epochs"
             )
             run.note_extension(before, total)
-        try:
-            chosen.fit(
-                train_set,
-                valid_set,
-                training=recipe.training,
-                architecture=recipe.model,
-                device=device,
-                keeper=run,
-                deadline=deadline,
-            )
-        except KeyboardInterrupt:
-            say(run.describe_saved(total))
-            raise
-        except DivergenceError as error:
-            kept = run.list_saved(total) or "nothing, the first epoch did not end"
-            raise DivergenceError(f"{error}; kept: {kept}") from error
-    if not run.log.finished:
-        say(f"the time is over; {run.describe_saved(total)}")
-    return run.log
 
 
 def _read_training_data(
-    recipe: Recipe, store: Store, memory: float | None
+    recipe: Recipe, store: Store, memory: float | None, ranks: Ranks
 ) -> tuple[Dataset, Dataset]:
-    """The splits to train and validate on, in memory as far as they fit there."""
-    memory = available_memory() / 2 if memory is None else memory
+    """The splits to train and validate on, in memory as far as they fit there.
+
+    Of several ranks each reads its own partitions and leaves the others on disk; one of them
+    verifies the checksums.
+    """
+    memory = (available_memory() / 2 if memory is None else memory) / ranks.local_size
     description, split = store.description, store.manifest.splits["train"]
     kind, frames = description.microstate, split.count * split.runs * description.frames
     beside = count_bytes_beside(frames, len(description.observables), recipe.model.latent_dim)
     # Standardised microstates and those that symmetries have moved are there twice.
     copies = 1 + kind.standardised + bool(recipe.training.symmetries)
-    whole = frames * prod(kind.shape) * kind.dtype.itemsize
+    whole = frames * prod(kind.shape) * kind.dtype.itemsize / ranks.size
     fits = copies * whole + beside <= memory
     if not fits and beside + BUFFERS > memory:
         raise InputError(
             f"the training set of {store.path} has {frames:,} frames, which need "
             f"{(beside + BUFFERS) / 2**30:.2f} GiB of memory even with the microstates on disk; "
-            f"`memory` is {memory / 2**30:.2f} GiB: allow more, or train on fewer frames"
+            f"`memory` is {memory / 2**30:.2f} GiB{_each(ranks)}: allow more, or train on fewer "
+            "frames"
         )
     if not fits:
         say(
             f"{whole / 2**30:.2f} GiB of microstates stay on disk and are read as they are "
-            f"needed; `memory` is {memory / 2**30:.2f} GiB"
+            f"needed; `memory` is {memory / 2**30:.2f} GiB{_each(ranks)}"
         )
-    train_set = store.dataset("train", verify=True, memory=None if fits else 0)
+    alone = ranks.size == 1
+    train_set = store.dataset(
+        "train",
+        verify=ranks.leads,
+        memory=None if fits and alone else 0,
+        # The partitions of one rank may have a few trajectories more than those of another.
+        part=2 * whole if fits and not alone else 0,
+    )
     # Of a validation set the training reads the first frames.
-    return train_set, store.dataset("valid", verify=True, memory=memory / 8)
+    return train_set, store.dataset("valid", verify=ranks.leads, memory=memory / 8)
+
+
+def _each(ranks: Ranks) -> str:
+    return " for each rank" if ranks.size > 1 else ""
 
 
 def run_identity(recipe: Recipe, store: Store, method: str) -> dict[str, Any]:

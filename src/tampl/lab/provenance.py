@@ -39,8 +39,10 @@ def provenance(device: str = "cpu") -> dict[str, object]:
 def _describe_command() -> str:
     program = Path(sys.argv[0])
     words = [program.name]
+    if program.name == "__main__.py":
+        words = ["python", "-m", program.parent.name]
     # A script of the tree is named as one calls it there; the folder of an entry point is noise.
-    if program.suffix == ".py" and program.absolute().is_relative_to(Path.cwd()):
+    elif program.suffix == ".py" and program.absolute().is_relative_to(Path.cwd()):
         words = ["python", str(program.absolute().relative_to(Path.cwd()))]
     return " ".join([*words, *sys.argv[1:]])
 

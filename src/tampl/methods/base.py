@@ -6,7 +6,7 @@ two turns.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +23,16 @@ from ..models.encoders import ModuleEncoderSpec
 from ..models.rollout import Sizes
 from ..progress import say
 from ..seeding import ambient_seed
-from ..training import Keeper, MemoryKeeper, Trainer, TrainingSpec, Turn, run_training
+from ..training import (
+    ALONE,
+    Keeper,
+    MemoryKeeper,
+    Ranks,
+    Trainer,
+    TrainingSpec,
+    Turn,
+    run_training,
+)
 from ..training.frames import Frames
 from .defaults import Part, complete_architecture, default_training
 
@@ -83,6 +92,7 @@ class Method(Frozen, ABC):
         deadline: float | None = None,
         models: int = 1,
         progress: bool = True,
+        ranks: Ranks = ALONE,
     ) -> MacroModel | Ensemble:
         """Trains a model; returns the one with the lowest error on the validation set.
 
@@ -111,6 +121,8 @@ class Method(Frozen, ABC):
             models: How many models to train, with this seed and those that follow; more than one
                 are returned as an `Ensemble`.
             progress: Whether to show a bar.
+            ranks: The processes that train together (`tampl.training.join`); each makes the same
+                call, and gets the same model. `keeper` and `deadline` are those of the leader.
         """
         _refuse_arrays(train, valid)
         parts: dict[str, Any] = {
@@ -152,6 +164,7 @@ class Method(Frozen, ABC):
                 keeper=keeper or MemoryKeeper(),
                 deadline=deadline,
                 progress=progress,
+                ranks=ranks,
             )
             for number in range(models)
         ]
@@ -168,19 +181,66 @@ class Method(Frozen, ABC):
         keeper: Keeper,
         deadline: float | None,
         progress: bool,
+        ranks: Ranks,
     ) -> MacroModel:
-        lag, statistics = training.lag, train.statistics
-        description, valid = train.find_conserved().thin(lag), valid.thin(lag)
-        trainer = make_trainer(
-            self,
-            train,
-            architecture=architecture,
-            training=training,
-            device=device,
-            statistics=statistics,
-        )
+        lag = training.lag
+        with ranks.postponing_interrupts():
+            # One rank reads the data for all.
+            statistics = ranks.lead(lambda: train.statistics)
+            origin = ranks.lead(lambda: self._describe_origin(train, valid, training))
+            trainer = ranks.agree(
+                lambda: make_trainer(
+                    self,
+                    train,
+                    architecture=architecture,
+                    training=training,
+                    device=device,
+                    statistics=statistics,
+                    ranks=ranks,
+                )
+            )
+            description, thinned = train.find_conserved().thin(lag), valid.thin(lag)
 
-        origin = Origin(
+            def make_plain_model(trained: Modules) -> MacroModel:
+                return MacroModel(description, statistics=statistics.thin(lag), modules=trained)
+
+            def make_model(trained: Modules) -> MacroModel:
+                model = make_plain_model(trained)
+                model.enclose(train)
+                model.origin = origin
+                return model
+
+            def validate(model: MacroModel) -> float:
+                error = rollout_rmse(model, thinned, members=training.validation_members)
+                if np.isfinite(error):
+                    model.origin = origin.model_copy(update={"validation": error})
+                return error
+
+            history = run_training(
+                trainer,
+                keeper,
+                make_model=make_model,
+                validate=validate,
+                deadline=deadline,
+                progress=progress,
+            )
+
+            def choose() -> MacroModel:
+                model = keeper.best_model()
+                if model is None:
+                    say(
+                        "the training was left before all parts of the model were trained: do "
+                        "not use it"
+                    )
+                    model = make_model(trainer.averaged())
+                return model
+
+            model = _copy_model(ranks, choose, lambda: make_plain_model(trainer.averaged()))
+        model.history = history.epochs
+        return model.to(device).eval()
+
+    def _describe_origin(self, train: Dataset, valid: Dataset, training: TrainingSpec) -> Origin:
+        return Origin(
             method=type(self).__name__,
             settings=self.model_dump(mode="json"),
             training=training.model_dump(mode="json"),
@@ -190,32 +250,32 @@ class Method(Frozen, ABC):
             versions=list_versions(),
         )
 
-        def make_model(trained: Modules) -> MacroModel:
-            model = MacroModel(description, statistics=statistics.thin(lag), modules=trained)
-            model.enclose(train)
-            model.origin = origin
-            return model
 
-        def validate(model: MacroModel) -> float:
-            error = rollout_rmse(model, valid, members=training.validation_members)
-            if np.isfinite(error):
-                model.origin = origin.model_copy(update={"validation": error})
-            return error
+def _copy_model(
+    ranks: Ranks, choose: Callable[[], MacroModel], make: Callable[[], MacroModel]
+) -> MacroModel:
+    """The leader's model on every rank.
 
-        history = run_training(
-            trainer,
-            keeper,
-            make_model=make_model,
-            validate=validate,
-            deadline=deadline,
-            progress=progress,
-        )
-        model = keeper.best_model()
-        if model is None:
-            say("the training was left before all parts of the model were trained: do not use it")
-            model = make_model(trainer.averaged())
-        model.history = history.epochs
-        return model.to(device).eval()
+    Arguments:
+        ranks: The ranks.
+        choose: The model, on the leader.
+        make: Makes one of the same architecture, on the others.
+    """
+    if ranks.size == 1:
+        return choose()
+    chosen: list[MacroModel] = []
+
+    def send() -> tuple[dict[str, torch.Tensor], Origin]:
+        chosen.append(choose().cpu())
+        return chosen[0].state_dict(), chosen[0].origin
+
+    tensors, origin = ranks.lead(send)
+    if chosen:
+        return chosen[0]
+    model = make().cpu()
+    model.take(tensors)
+    model.origin = origin
+    return model
 
 
 def make_trainer(
@@ -226,6 +286,7 @@ def make_trainer(
     training: TrainingSpec,
     device: str = "cpu",
     statistics: Statistics | None = None,
+    ranks: Ranks = ALONE,
 ) -> Trainer:
     """A trainer at its first epoch: frames on the device, weights from the training's seed.
 
@@ -236,6 +297,7 @@ def make_trainer(
         training: Seed, batches and lengths.
         device: Where to train.
         statistics: Those of the training set, where they are known already.
+        ranks: Those that the training is shared with; each gets its part of the training set.
     """
     if architecture.transition.name in _INTERNAL:
         raise InputError(
@@ -245,12 +307,20 @@ def make_trainer(
     if method.latent_dim is not None:
         architecture = architecture.model_copy(update={"latent_dim": method.latent_dim})
     statistics = statistics or train.statistics
-    frames = Frames.load(train, statistics, lag=training.lag, device=device)
+    frames = Frames.load(
+        train,
+        statistics,
+        lag=training.lag,
+        device=device,
+        partitions=training.partitions,
+        ranks=ranks,
+    )
     if isinstance(architecture.encoder, ModuleEncoderSpec):
         _refuse_other_size(architecture, frames)
     with ambient_seed(training.seed, "weights"):
         modules = method.modules(architecture, train.description).to(device)
-    return Trainer(method.turns(training), modules, frames=frames, training=training)
+    turns = method.turns(training)
+    return Trainer(turns, modules, frames=frames, training=training, ranks=ranks)
 
 
 def rollout_rmse(model: MacroModel, valid: Dataset, *, members: int) -> float:

@@ -63,6 +63,7 @@ class Joint(Method, ABC):
             loss=self._loss,
             draw=self._draw,
             optimiser=training.averaged,
+            shared=frozenset() if self.term is None else self.term.shared,
         )
         return (Turn((stage,), training.epochs),)
 

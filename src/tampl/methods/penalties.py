@@ -28,6 +28,7 @@ from ..description import Description
 from ..frozen import Count, Frozen
 from ..models import ModelSpec, Modules
 from ..plugins import open_choice, register_entry
+from ..training.ranks import sum_over_ranks
 from ..training.stages import Batch, Latents
 
 __all__ = [
@@ -54,10 +55,12 @@ class Penalty(Frozen, ABC):
     Attributes:
         moves: Names of the modules that only this term needs, which are trained with the others.
         needs: Fields of a batch that only this term needs.
+        shared: Names of draws that belong to a batch as a whole and not to its pairs.
     """
 
     moves: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[frozenset[str]] = frozenset()
+    shared: ClassVar[frozenset[str]] = frozenset()
     name: str
 
     @abstractmethod
@@ -83,6 +86,7 @@ class Sig(Penalty):
         slices: Number of random directions.
     """
 
+    shared: ClassVar[frozenset[str]] = frozenset({"directions"})
     name: Literal["sig"] = "sig"
     weight: PositiveFloat = 0.05
     slices: Count = 256
@@ -148,15 +152,6 @@ def vicreg_terms(z: Tensor) -> tuple[Tensor, Tensor]:
     std = (covariance.diagonal() + _VARIANCE_FLOOR).sqrt()
     off_diagonal = covariance - covariance.diagonal().diag()
     return (1 - std).clamp_min(0).mean(), off_diagonal.square().sum() / z.shape[1]
-
-
-def sum_over_ranks(value: Tensor) -> Tensor:
-    """The sum of a statistic over all processes that share the batch, with its gradient."""
-    if not torch.distributed.is_initialized():
-        return value
-    from torch.distributed.nn.functional import all_reduce
-
-    return all_reduce(value)
 
 
 PENALTIES: dict[str, type[Penalty]] = {"sig": Sig, "vic": Vic}

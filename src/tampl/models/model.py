@@ -435,6 +435,16 @@ class MacroModel(nn.Module):
             raise InputError(f"`path` is {path}; its folder does not exist: make it first")
         save_tensors(Path(path), self.state_dict(), header)
 
+    def take(self, tensors: Mapping[str, Tensor]) -> None:
+        """Takes weights, statistics and envelope from the state of a model that is built alike."""
+        envelope, likeness = (_take(tensors, name) for name in ("envelope.", "likeness."))
+        if envelope:
+            self.envelope = Envelope(**envelope)
+        if likeness:
+            own = {name: likeness.pop(name) for name in ("mean", "scale")}
+            self.likeness = Likeness(**own, envelope=Envelope(**_take(likeness, "envelope.")))
+        self.load_state_dict(tensors)
+
     def _count_weights(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())
 
@@ -597,13 +607,7 @@ def _rebuild(
     )
     model = MacroModel(description, statistics=statistics, modules=modules)
     model.origin = _read_origin(header)
-    envelope, likeness = (_take(tensors, name) for name in ("envelope.", "likeness."))
-    if envelope:
-        model.envelope = Envelope(**envelope)
-    if likeness:
-        own = {name: likeness.pop(name) for name in ("mean", "scale")}
-        model.likeness = Likeness(**own, envelope=Envelope(**_take(likeness, "envelope.")))
-    model.load_state_dict(tensors)
+    model.take(tensors)
     return model
 
 

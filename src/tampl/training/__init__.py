@@ -5,11 +5,13 @@ Nothing here opens a file: data come as arrays, and what is kept goes through a 
 
 from .latents import LatentScale
 from .loop import History, Keeper, MemoryKeeper, run_training
+from .ranks import ALONE, Ranks, join
 from .settings import OptimiserSpec, TrainingSpec
 from .stages import Batch, Latents, Losses, Stage, Turn
 from .trainer import DivergenceError, EpochRecord, Trainer
 
 __all__ = [
+    "ALONE",
     "Batch",
     "DivergenceError",
     "EpochRecord",
@@ -20,9 +22,11 @@ __all__ = [
     "Losses",
     "MemoryKeeper",
     "OptimiserSpec",
+    "Ranks",
     "Stage",
     "Trainer",
     "TrainingSpec",
     "Turn",
+    "join",
     "run_training",
 ]

@@ -15,6 +15,9 @@ many interleaved ones, and each is tiled. A window with a missing frame is left 
 Symmetries move whole trajectories, not single frames, which keeps pairs and windows intact. They
 are drawn anew where the latent cache is made anew, so that the cache is that of the frames a stage
 sees.
+
+A rank has the frames of its own partitions (`partitions.py`). A pass takes as many windows from
+each partition as the smallest has; which ones are left out of the others changes with the order.
 """
 
 from collections.abc import Iterator
@@ -29,6 +32,8 @@ from ..data.dataset import Dataset, Statistics
 from ..errors import InputError
 from ..microstates import Microstate
 from ..seeding import torch_generator
+from .partitions import Partitions
+from .ranks import ALONE, Ranks
 from .settings import TrainingSpec
 from .streaming import Outside
 
@@ -38,6 +43,7 @@ __all__ = [
     "Views",
     "refuse_long_windows",
     "refuse_other_symmetries",
+    "refuse_small_batches",
     "select",
     "spans",
     "steps_per_pass",
@@ -56,7 +62,7 @@ DEVICE_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Frames:
-    """All frames of a data set.
+    """All frames of a data set, or of the partitions of it that a rank has.
 
     Attributes:
         stored: Microstates in stored form, standardised where their kind is, (n_frames, *shape);
@@ -66,7 +72,9 @@ class Frames:
         length: Frames of a trajectory.
         microstate: The kind of microstate, which makes the network input.
         lag: Frames from one end of a pair to the other.
+        partitions: The partitions of the data set.
         present: Which frames exist, (n_frames,); None where all do.
+        present_anywhere: The same of the whole data set, in the machine's memory.
     """
 
     stored: Tensor | Outside
@@ -74,8 +82,10 @@ class Frames:
     pairs: Tensor
     length: int
     microstate: Microstate
+    partitions: Partitions
     lag: int = 1
     present: Tensor | None = None
+    present_anywhere: Tensor | None = None
 
     @classmethod
     def load(
@@ -86,16 +96,24 @@ class Frames:
         lag: int = 1,
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
+        partitions: int = 1,
+        ranks: Ranks = ALONE,
     ) -> "Frames":
         """Puts a data set on a device.
 
         Arguments:
-            data: The trajectories.
+            data: The trajectories, of all ranks.
             statistics: What standardises macrostates, and microstates where their kind is.
             lag: Frames from one end of a pair to the other.
             device: Where to keep and to train.
             dtype: Precision of the networks.
+            partitions: How many parts the trajectories are cut into.
+            ranks: Those that the partitions are divided among.
         """
+        parts = Partitions.cut(len(data), partitions, ranks)
+        anywhere = None if data.present is None else torch.from_numpy(data.present).flatten()
+        if ranks.size > 1:
+            data = data.select(parts.rows)
         runs, frames = data.y.shape[:2]
         y = torch.from_numpy(statistics.y.standardize(data.y))
         index = torch.arange(runs * frames, device=device).view(runs, frames)
@@ -109,8 +127,10 @@ class Frames:
             pairs=pairs,
             length=frames,
             microstate=data.description.microstate,
+            partitions=parts,
             lag=lag,
             present=present,
+            present_anywhere=anywhere,
         )
 
     def __len__(self) -> int:
@@ -156,15 +176,36 @@ class Frames:
             size: Frames in a window, at least two and at most `steps`.
             offset: Place of the first window in each trajectory, in lags.
         """
-        device = self.pairs.device
+        return self._tile(len(self), self.present, size, offset, self.pairs.device)
+
+    def count_windows(self, size: int, offset: int) -> int:
+        """How many windows the partition has that has the fewest, here or on another rank."""
+        partitions, known = self.partitions, self.present_anywhere
+        if known is None:
+            each = len(self._tile(self.length, None, size, offset, torch.device("cpu")))
+            return partitions.smallest * each
+        starts = self._tile(len(known), known, size, offset, known.device)
+        ends = torch.tensor(partitions.cuts[1:]) * self.length
+        partition = torch.searchsorted(ends, starts, right=True)
+        return int(partition.bincount(minlength=partitions.count).min())
+
+    def _tile(
+        self,
+        frames: int,
+        present: Tensor | None,
+        size: int,
+        offset: int,
+        device: torch.device,
+    ) -> Tensor:
+        """Starts of windows in so many frames of whole trajectories."""
         within = torch.arange(max(0, self.length - self.lag * (size - 1)), device=device)
         place = within // self.lag - offset
         within = within[(place >= 0) & (place % (size - 1) == 0)]
-        first = torch.arange(0, len(self), self.length, device=device)
+        first = torch.arange(0, frames, self.length, device=device)
         starts = (first[:, None] + within).flatten()
-        if self.present is None:
+        if present is None:
             return starts
-        return starts[self.present[spans(starts, size, self.lag)].view(-1, size).all(dim=1)]
+        return starts[present[spans(starts, size, self.lag)].view(-1, size).all(dim=1)]
 
     def field(self, name: str, index: Tensor) -> Tensor:
         """`x` or `y` of the frames at `index`, by name."""
@@ -188,19 +229,25 @@ def _fits(size: int, device: torch.device) -> bool:
 
 @dataclass(frozen=True)
 class Selection:
-    """Windows of frames.
+    """Windows of frames of one partition.
 
     Attributes:
         starts: Index of the first frame of each window, (n,).
         window: Frames in a window.
         lag: Frames from one of them to the next.
         block: Frames in a block, where the order of a pass is that of blocks.
+        size: Windows in a pass, where other partitions have fewer; all by default.
+        first: Index of the partition's first frame, where its blocks begin.
+        together: Blocks whose windows are mixed.
     """
 
     starts: Tensor
     window: int
     lag: int = 1
     block: int | None = None
+    size: int | None = None
+    first: int = 0
+    together: int = BLOCKS_TOGETHER
 
     @property
     def pairs(self) -> Tensor:
@@ -223,42 +270,59 @@ class Selection:
             steps: How many batches, each of windows drawn anew; None for every window once.
         """
         count, device = len(self.starts), self.starts.device
+        most = count if self.size is None else self.size
         size = _windows_per_batch(batch_size, self.window)
         if steps is None:
             order = torch.randperm(count, generator=generator, device=device)
             if self.block is not None:
                 order = order[self._groups(self.block, generator)[order].argsort(stable=True)]
-            yield from self.starts[order].split(size)
+            yield from self.starts[order[:most]].split(size)
             return
         for _ in range(steps):
-            drawn = torch.randint(count, (min(size, count),), generator=generator, device=device)
+            drawn = torch.randint(count, (min(size, most),), generator=generator, device=device)
             yield self.starts[drawn]
 
     def _groups(self, block: int, generator: torch.Generator) -> Tensor:
         """The group of blocks that each window belongs to; blocks are grouped at random."""
-        device, number = self.starts.device, self.starts // block
+        device, number = self.starts.device, (self.starts - self.first) // block
         count = int(number.max()) + 1
         ranks = torch.randperm(count, generator=generator, device=device)
-        return ranks[number] // BLOCKS_TOGETHER
+        return ranks[number] // self.together
 
 
-def select(frames: Frames, training: TrainingSpec, number: int) -> Selection:
+def select(
+    frames: Frames, training: TrainingSpec, number: int, *, partition: int = 0
+) -> Selection:
     """The selection of a number.
 
     Arguments:
         frames: The frames.
         training: Window, fraction and seed.
         number: Which of the selections of a training; with all pairs each is the same.
+        partition: The partition that is selected from, one that is here.
     """
+    partitions = frames.partitions
     generator = torch_generator(training.seed, "windows", number)
     offset = int(torch.randint(_room(frames, training), (), generator=generator))
-    starts = frames.windows(training.window, offset)
-    kept = _kept(training, len(starts))
-    if kept < len(starts):
+    starts, rows = frames.windows(training.window, offset), partitions.here(partition)
+    first = rows.start * frames.length
+    starts = starts[(starts >= first) & (starts < rows.stop * frames.length)]
+    kept = _kept(training, frames.count_windows(training.window, offset))
+    if training.fraction < 1:
+        if own := partitions.address(partition):
+            generator = torch_generator(training.seed, "windows", number, *own)
         chosen = torch.randperm(len(starts), generator=generator)[:kept].sort().values
         starts = starts[chosen.to(starts.device)]
-    block = frames.block if training.order == "blocks" else None
-    return Selection(starts, training.window, frames.lag, block)
+    return Selection(
+        starts,
+        training.window,
+        frames.lag,
+        block=frames.block if training.order == "blocks" else None,
+        size=kept,
+        first=first,
+        # Of all partitions, so that the order is the same on however many ranks.
+        together=max(1, BLOCKS_TOGETHER // partitions.count),
+    )
 
 
 def spans(starts: Tensor, length: int, lag: int = 1) -> Tensor:
@@ -267,19 +331,41 @@ def spans(starts: Tensor, length: int, lag: int = 1) -> Tensor:
 
 
 def steps_per_pass(frames: Frames, training: TrainingSpec, batch_size: int) -> int:
-    """Batches of a pass, the most there can be."""
+    """Batches of a pass, the most there can be.
+
+    Arguments:
+        frames: The frames.
+        training: Window and fraction.
+        batch_size: Pairs of each partition in a batch.
+    """
     kept = _kept(training, max(_count_windows(frames, training)))
     return -(-kept // _windows_per_batch(batch_size, training.window))
+
+
+def refuse_small_batches(training: TrainingSpec, batch_size: int) -> None:
+    """Refuses a batch without a window for each partition.
+
+    Arguments:
+        training: Window and partitions.
+        batch_size: Pairs in a batch.
+    """
+    if training.partitions > max(1, batch_size // (training.window - 1)):
+        raise InputError(
+            f"`training.partitions` is {training.partitions} and a batch has {batch_size} pairs, "
+            f"in windows of {training.window - 1}: it needs a window of each partition at least"
+        )
 
 
 def refuse_long_windows(frames: Frames, training: TrainingSpec) -> None:
     """Refuses a window that no trajectory holds."""
     if training.window > frames.steps or not min(_count_windows(frames, training)):
         apart = f", {frames.lag} frames apart," if frames.lag > 1 else ""
-        held = "" if frames.present is None else " at most, and some are missing"
+        known = frames.present_anywhere
+        held = "" if known is None else " at most, and some are missing"
+        divided = " in some partition" if frames.partitions.count > 1 else ""
         raise InputError(
             f"`training.window` is {training.window}; a trajectory has {frames.steps} "
-            f"frames{apart}{held}"
+            f"frames{apart}{held}{divided}"
         )
 
 
@@ -289,9 +375,9 @@ def _room(frames: Frames, training: TrainingSpec) -> int:
 
 
 def _count_windows(frames: Frames, training: TrainingSpec) -> list[int]:
-    """How many windows there are, by their offset."""
+    """How many windows a partition has, by their offset."""
     return [
-        len(frames.windows(training.window, offset)) for offset in range(_room(frames, training))
+        frames.count_windows(training.window, offset) for offset in range(_room(frames, training))
     ]
 
 
@@ -331,15 +417,19 @@ class Views:
         """Moves every trajectory as in this part of the training."""
         if not self._training.symmetries or part == self._shown:
             return
-        generator = torch_generator(self._training.seed, "symmetries", part)
-        whole = (-1, self._simulated.length)
+        whole, partitions = (-1, self._simulated.length), self.frames.partitions
         simulated, seen = (
             _require_resident(frames).unflatten(0, whole)
             for frames in (self._simulated, self.frames)
         )
-        for there, here in zip(simulated.split(_AT_ONCE), seen.split(_AT_ONCE), strict=True):
-            kind = self.frames.microstate
-            here.copy_(kind.transformed(there, self._training.symmetries, generator))
+        for partition in partitions:
+            address = ("symmetries", part, *partitions.address(partition))
+            generator = torch_generator(self._training.seed, *address)
+            rows = partitions.here(partition)
+            pieces = (frames[rows].split(_AT_ONCE) for frames in (simulated, seen))
+            for there, here in zip(*pieces, strict=True):
+                kind = self.frames.microstate
+                here.copy_(kind.transformed(there, self._training.symmetries, generator))
         self._shown = part
 
 

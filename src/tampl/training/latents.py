@@ -42,13 +42,16 @@ class FrameEncoder:
         modules: The modules; an encoder's weights may change between calls.
         frames: The frames.
         batch_size: How many are encoded at once.
+        records: Whether a GPU may record the encoding of a batch and replay it.
     """
 
-    def __init__(self, modules: Modules, frames: Frames, *, batch_size: int) -> None:
+    def __init__(
+        self, modules: Modules, frames: Frames, *, batch_size: int, records: bool = True
+    ) -> None:
         self.modules = modules
         self.frames = frames
         self.batch_size = batch_size
-        self._replay = Replay(self._encode, frames.device)
+        self._replay = Replay(self._encode, frames.device, records=records)
 
     @torch.no_grad()
     def __call__(self, index: Tensor | None = None) -> Tensor:

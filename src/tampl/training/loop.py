@@ -7,12 +7,16 @@ the best one, so that a training that is left early has a model too.
 
 A training that is interrupted, or whose loss is no longer finite, keeps the state at the end of
 the epoch before, which is in memory until the next one ends.
+
+Where several ranks train, all of them run the epochs. Only the leader has a keeper, resumes,
+validates, logs and decides; the others get its state at the start and its log at the end.
 """
 
 import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -123,50 +127,62 @@ def run_training(
         deadline: Time on `time.monotonic`'s clock after which the training is kept and left.
         progress: Whether to show a bar.
     """
-    history, total = keeper.resume(trainer), len(trainer.schedule)
+    ranks, total = trainer.ranks, len(trainer.schedule)
+    history = ranks.lead(lambda: keeper.resume(trainer))
+    trainer.copy_state()
     history.finished = trainer.epoch == total
-    resumed, last = trainer.epoch, None
+    resumed, last = trainer.epoch, _Last()
+
+    def end_epoch(record: EpochRecord) -> bool:
+        """Validates, logs and keeps what is due; says whether the time is over."""
+        # Looked at after an epoch: a training that is begun gets on, however late it is.
+        over = deadline is not None and time.monotonic() >= deadline
+        due, error = _validation_is_due(trainer), None
+        history.finished = trainer.epoch == total
+        if due:
+            model = make_model(trainer.averaged())
+            error = _validate(model, validate, keeper, history, record)
+            if history.finished:
+                keeper.keep_last(model)
+        if history.add(record, error):
+            say(_describe_collapse(record))
+        last.moment = _remember(trainer, history)
+        # Kept with every validation: a best model is never newer than the state beside it.
+        if due or over or trainer.epoch % trainer.training.save_every == 0:
+            _keep_unvalidated(trainer, keeper, history, make_model)
+            keeper.keep_state(trainer, history)
+        return over
+
+    def end_training() -> History:
+        if trainer.epoch > resumed and history.finished and (ended := _find_recovery(history)):
+            say(ended)
+        if trainer.epoch > resumed and history.finished and history.best is None:
+            say(
+                "no validation gave a finite error: the rollouts of this model run away, and its "
+                "forecasts are of no use; train in a new folder with lower learning rates"
+            )
+        if history.finished and not keeper.is_complete():  # a finished training that lost its end
+            keeper.keep_last(make_model(trainer.averaged()))
+            keeper.keep_state(trainer, history)
+        return history
+
     try:
-        with bar("training", total, visible=progress) as advance:
+        with bar("training", total, visible=progress and ranks.leads) as advance:
             for _ in range(trainer.epoch):
                 advance("resumed")
             over = False
             while trainer.epoch < total and not over:
                 record = trainer.run_epoch()
-                # Looked at after an epoch: a training that is begun gets on, however late it is.
-                over = deadline is not None and time.monotonic() >= deadline
-                due, error = _validation_is_due(trainer), None
-                history.finished = trainer.epoch == total
-                if due:
-                    model = make_model(trainer.averaged())
-                    error = _validate(model, validate, keeper, history, record)
-                    if history.finished:
-                        keeper.keep_last(model)
-                if history.add(record, error):
-                    say(_describe_collapse(record))
-                last = _remember(trainer, history)
-                # Kept with every validation: a best model is never newer than the state beside it.
-                if due or over or trainer.epoch % trainer.training.save_every == 0:
-                    _keep_unvalidated(trainer, keeper, history, make_model)
-                    keeper.keep_state(trainer, history)
-                advance(_describe_epoch(record, history))
+                over = ranks.lead(partial(end_epoch, record))
+                if ranks.leads:
+                    advance(_describe_epoch(record, history))
     except (KeyboardInterrupt, DivergenceError):
-        if last is not None:
-            last.restore(trainer, history)
+        if last.moment is not None:
+            last.moment.restore(trainer, history)
             _keep_unvalidated(trainer, keeper, history, make_model)
             keeper.keep_state(trainer, history)
         raise
-    if trainer.epoch > resumed and history.finished and (ended := _find_recovery(history)):
-        say(ended)
-    if trainer.epoch > resumed and history.finished and history.best is None:
-        say(
-            "no validation gave a finite error: the rollouts of this model run away, and its "
-            "forecasts are of no use; train in a new folder with lower learning rates"
-        )
-    if history.finished and not keeper.is_complete():  # a finished training that lost its end
-        keeper.keep_last(make_model(trainer.averaged()))
-        keeper.keep_state(trainer, history)
-    return history
+    return ranks.lead(end_training)
 
 
 @dataclass(frozen=True)
@@ -180,6 +196,13 @@ class _Moment:
     def restore(self, trainer: Trainer, history: History) -> None:
         trainer.load(self.epoch, self.tensors)
         vars(history).update(vars(self.history))
+
+
+@dataclass
+class _Last:
+    """The end of the last epoch; only the leader has it."""
+
+    moment: _Moment | None = None
 
 
 def _remember(trainer: Trainer, history: History) -> _Moment:

@@ -4,6 +4,9 @@ A training step of a small network is a few hundred short kernels, and a GPU wai
 launch them one by one. A CUDA graph launches them all at once. What is recorded is the function
 itself with whatever it changes in place (weights, moments, averages), so a replay is a step like
 any other; on a CPU the function is simply called.
+
+Where several ranks train, nothing is recorded: a step holds their communication, and the threads
+that watch over it may not ask the GPU anything while a graph is recorded.
 """
 
 from collections import Counter

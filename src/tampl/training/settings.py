@@ -49,6 +49,9 @@ class TrainingSpec(Frozen):
             some of them at a time, whose windows are mixed. Blocks are for data that are read
             from a disk which is slow at random places.
         fraction: Share of the windows that an epoch sees.
+        partitions: Parts that the trajectories are cut into, of which every batch takes equally
+            many windows. Several processes that train together hold whole partitions, so their
+            number must divide this one.
         symmetries: Motions that the system's laws and observables allow; every trajectory is moved
             anew in each part of the training.
         representation: Optimiser of stages that move the encoder.
@@ -65,6 +68,7 @@ class TrainingSpec(Frozen):
     window: int = Field(2, ge=2)
     order: Literal["random", "blocks"] = "random"
     fraction: float = Field(1.0, gt=0, le=1)
+    partitions: Count = 1
     symmetries: tuple[Symmetry, ...] = ()
     representation: OptimiserSpec = OptimiserSpec()
     transition: OptimiserSpec = OptimiserSpec()
@@ -74,8 +78,8 @@ class TrainingSpec(Frozen):
 
     @model_serializer(mode="wrap")
     def _leave_out_the_usual(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Runs from before there was a lag or a choice of order are those of the same recipe.
-        usual = {"lag": 1, "order": "random"}
+        # Runs from before there was such a choice are those of the same recipe.
+        usual = {"lag": 1, "order": "random", "partitions": 1}
         return {k: v for k, v in dump(self).items() if k not in usual or v != usual[k]}
 
     @property

@@ -73,7 +73,8 @@ class Stage:
         needs: Fields of a batch. `z` and `z_next` come from the latent cache: the encodings by the
             encoder as it was when the stage began.
         loss: Pure function of modules and batch.
-        draw: Draws the noise of a batch of a given size.
+        draw: Draws the noise of a batch of a given size, tensors by name. What is drawn for pairs
+            has rows, one for each pair, or several times as many, all pairs one after another.
         optimiser: How the modules move.
         finish: Optional closing step, after every pass.
         replays: Whether a GPU may record a step and replay it; not where the loss waits for the
@@ -82,6 +83,8 @@ class Stage:
         steps: Batches in a pass, drawn at random; None for one pass over all pairs.
         passes: Where `steps` are given, how often they may go over the pairs at most; None for no
             limit.
+        shared: Names of noise that is not drawn for pairs but for the batch as a whole, so that
+            all partitions of a batch have the same.
     """
 
     name: str
@@ -95,6 +98,7 @@ class Stage:
     batch_size: int | None = None
     steps: int | None = None
     passes: float | None = None
+    shared: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

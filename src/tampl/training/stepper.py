@@ -3,10 +3,13 @@
 A step is one function of the batch's windows and noise: it gathers the batch, descends the loss
 and follows with the averaged weights. Rate and decay change from step to step and are tensors, so
 that a recorded step sees their present values.
+
+Where several ranks train, `DistributedDataParallel` averages the gradients; all else is done alike
+by every rank. Steps are not recorded then (`replay.py`).
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 import torch
@@ -15,6 +18,7 @@ from torch import Tensor, nn
 from ..errors import InputError
 from ..models import Modules
 from ..models.checkpoint import refuse_unlike
+from .ranks import ALONE, Ranks
 from .replay import Replay
 from .stages import Batch, Stage
 
@@ -30,6 +34,26 @@ def focus(modules: Modules, moves: tuple[str, ...]) -> None:
         modules.get_submodule(name).train().requires_grad_(True)
 
 
+class _StageLoss(nn.Module):
+    """The loss of a stage as a module, which can be shared between ranks.
+
+    Of the run's modules it owns those parameters that the stage moves, and nothing else: no
+    buffers, which ranks would otherwise send each other before every step.
+    """
+
+    def __init__(self, stage: Stage, modules: Modules, parameters: Iterable[nn.Parameter]) -> None:
+        super().__init__()
+        self.stage = stage
+        self.moved = nn.ParameterList(parameters)
+        self.run = (modules,)  # within a tuple, torch does not take it for a part of this module
+        self.names: tuple[str, ...] = ()
+
+    def forward(self, batch: Batch) -> tuple[Tensor, ...]:
+        losses = self.stage.loss(self.run[0], batch)
+        self.names = ("total", *losses.parts)
+        return (losses.total, *losses.parts.values())
+
+
 class Stepper:
     """Descends a stage's loss, one batch at a time.
 
@@ -39,17 +63,26 @@ class Stepper:
         gather: Gives a batch of the windows at some starts, with its noise and what was read of
             it beforehand.
         total_steps: Steps over the whole training, the length of the cosine schedule.
+        ranks: Those that the stage is shared with.
     """
 
     def __init__(
-        self, stage: Stage, modules: Modules, *, gather: Gather, total_steps: int
+        self,
+        stage: Stage,
+        modules: Modules,
+        *,
+        gather: Gather,
+        total_steps: int,
+        ranks: Ranks = ALONE,
     ) -> None:
         self.stage = stage
-        self.modules = modules
         self.gather = gather
+        self.ranks = ranks
         self.total_steps = total_steps
         self.steps = 0
         self.parameters = dict(_moved_parameters(modules, stage.moves))
+        self._loss = _StageLoss(stage, modules, self.parameters.values())
+        self._shared: nn.Module | None = None
         device = next(modules.transition.parameters()).device
         # A GPU's optimiser takes a rate in single precision only.
         real = torch.float32 if device.type == "cuda" else torch.float64
@@ -65,10 +98,9 @@ class Stepper:
         self.average: dict[str, Tensor] = {}
         if stage.optimiser.average:
             self.average = {name: p.detach().clone() for name, p in self.parameters.items()}
-        self._names: tuple[str, ...] = ()
         self._noise_names: tuple[str, ...] = ()
         self._read_names: tuple[str, ...] = ()
-        self._replay = Replay(self._descend, device, records=stage.replays)
+        self._replay = Replay(self._descend, device, records=stage.replays and ranks.size == 1)
 
     def step(
         self,
@@ -83,6 +115,9 @@ class Stepper:
             noise: What the stage drew for them.
             read: Fields in stored form, of frames that are not on the device.
         """
+        if self._shared is None:
+            # Only now are those parameters free, and no others, that the stage moves.
+            self._shared = self.ranks.share(self._loss)
         if self.steps == 0:
             self._restart_average()
         self._rate.fill_(self.learning_rate)
@@ -92,22 +127,22 @@ class Stepper:
         self._noise_names, self._read_names = tuple(noise), tuple(read)
         values = self._replay(starts, *noise.values(), *read.values())
         self.steps = steps
-        return dict(zip(self._names, values, strict=True))
+        return dict(zip(self._loss.names, values, strict=True))
 
     def _descend(self, starts: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
         count = len(self._noise_names)
         noise = dict(zip(self._noise_names, given[:count], strict=True))
         read = dict(zip(self._read_names, given[count:], strict=True))
         batch = self.gather(starts, noise, read)
-        losses = self.stage.loss(self.modules, batch)
+        assert self._shared is not None
+        values = self._shared(batch)
         self.optimiser.zero_grad()
-        losses.total.backward()
+        values[0].backward()
         if self.stage.optimiser.clip:
             nn.utils.clip_grad_norm_(self.parameters.values(), self.stage.optimiser.clip)
         self.optimiser.step()
         self._update_average()
-        self._names = ("total", *losses.parts)
-        return tuple(value.detach() for value in (losses.total, *losses.parts.values()))
+        return tuple(value.detach() for value in values)
 
     @property
     def learning_rate(self) -> float:

@@ -8,6 +8,11 @@ stage that moves the encoder: under TAMPL one part serves a transition pass and 
 pass that follows, from one sweep. The state at the end of an epoch is the weights, the optimisers
 and the epoch's number; parts, batch order and noise are drawn from streams named by seed, epoch
 and stage, so a resumed run repeats an uninterrupted one.
+
+In a training in partitions, a batch has as many windows of each, in an order and with noise from
+the partition's own streams. Several ranks each have some of the partitions and make their part of
+every batch and of the cache. All that comes of the whole data set (means of losses, the scale of
+the latent states, closing steps) comes of what all ranks have, and is the same on each.
 """
 
 import math
@@ -35,11 +40,13 @@ from .frames import (
     Selection,
     Views,
     refuse_long_windows,
+    refuse_small_batches,
     select,
     spans,
     steps_per_pass,
 )
 from .latents import FrameEncoder, LatentScale, latent_scale
+from .ranks import ALONE, Ranks
 from .settings import TrainingSpec
 from .stages import FIELDS, MICROSTATES, Batch, Latents, Stage, Turn
 from .stepper import Stepper, focus
@@ -77,6 +84,7 @@ class Trainer:
         modules: The modules, on the device and in the precision of the frames.
         frames: The training frames.
         training: Seed, batch size and lengths.
+        ranks: Those that the training is shared with.
     """
 
     def __init__(
@@ -86,8 +94,10 @@ class Trainer:
         *,
         frames: Frames,
         training: TrainingSpec,
+        ranks: Ranks = ALONE,
     ) -> None:
         self.modules = modules
+        self.ranks = ranks
         self._views = Views(frames, training)
         self.frames = frames = self._views.frames
         self.training = training
@@ -96,18 +106,24 @@ class Trainer:
         ends = accumulate(turn.epochs for turn in turns)
         self._closing = dict(zip(ends, turns, strict=True))
         _refuse_bad_stages(turns, modules)
+        _refuse_other_division(frames, training)
         refuse_long_windows(frames, training)
+        for size in {self._batch_size(stage) for turn in turns for stage in turn.stages}:
+            refuse_small_batches(training, size)
         self.steppers = {
             stage.name: Stepper(
                 stage,
                 modules,
                 gather=partial(self._gather, stage.needs),
                 total_steps=self._steps(stage) * turn.epochs,
+                ranks=ranks,
             )
             for turn in turns
             for stage in turn.stages
         }
-        self._encode = FrameEncoder(modules, frames, batch_size=training.batch_size)
+        self._encode = FrameEncoder(
+            modules, frames, batch_size=training.batch_size, records=ranks.size == 1
+        )
         self._cache: Tensor | None = None
         self._cached: int | None = None
 
@@ -129,10 +145,13 @@ class Trainer:
         focus(self.modules, stage.moves)
         stepper, windows = self.steppers[stage.name], 0
         sums: dict[str, Tensor] = defaultdict(lambda: self.frames.macrostates.new_zeros(()))
-        for starts, noise, read in self._batches(stage):
+        for step, (starts, noise, read) in enumerate(self._batches(stage)):
+            self.ranks.look(step)
             windows += len(starts)
             for name, value in stepper.step(starts, noise, read).items():
                 sums[name] += len(starts) * value
+        # A module of one's own may keep averages of what its rank has seen.
+        self.ranks.copy_buffers(self.modules)
         if "encoder" in stage.moves:
             self._cached = None
         if stage.finish is not None:
@@ -147,8 +166,12 @@ class Trainer:
                 self._cached = None
         if turn.finish is not None:
             pairs = self.frames.pairs
-            y, y_next = self.frames.y(pairs), self.frames.y(pairs + self.frames.lag)
+            y, y_next = (
+                self.ranks.gather(self.frames.y(index))
+                for index in (pairs, pairs + self.frames.lag)
+            )
             turn.finish(self.modules, replace(self._latents(pairs), y=y, y_next=y_next))
+            self.ranks.copy_state(self.modules)
 
     def first_batch(self, stage: Stage) -> Batch:
         """The first batch that a stage would see now."""
@@ -169,22 +192,30 @@ class Trainer:
 
     def _steps(self, stage: Stage) -> int:
         """Batches of a pass, the most there can be."""
-        size = stage.batch_size or self.training.batch_size
+        size = self._batch_size(stage) // self.training.partitions
         once = steps_per_pass(self.frames, self.training, size)
         if stage.steps is None or stage.passes is None:
             return stage.steps or once
         # Every epoch has another part of the pairs.
         return min(stage.steps, math.ceil(stage.passes * once / self.training.fraction))
 
+    def _batch_size(self, stage: Stage) -> int:
+        return stage.batch_size or self.training.batch_size
+
     def _part(self, stage: Stage) -> int:
         """Number of the part of the frames that a stage of the present epoch sees."""
         before = takewhile(lambda each: each.name != stage.name, self.schedule[self.epoch])
         return self.epoch + any("encoder" in each.moves for each in before)
 
-    def _selection(self, part: int) -> Selection:
+    def _selections(self, part: int) -> list[Selection]:
+        """What the stages of a part see of each partition that is here."""
         # Windows of one pair, all of them, are the same in every part.
         whole = self.training.fraction == 1 and self.training.window == 2
-        return select(self.frames, self.training, 0 if whole else part)
+        number = 0 if whole else part
+        return [
+            select(self.frames, self.training, number, partition=partition)
+            for partition in self.frames.partitions
+        ]
 
     def _refresh(self, stage: Stage) -> None:
         alike = self.training.fraction == 1 and not self.training.symmetries
@@ -197,7 +228,7 @@ class Trainer:
             self._cache = self.frames.macrostates.new_zeros(size)
         # In place: a recorded step reads the cache where it is.
         if self.training.fraction < 1:
-            index = self._selection(part).frames.unique()
+            index = torch.cat([each.frames for each in self._selections(part)]).unique()
             self._cache[index] = self._encode(index)
         elif self.frames.present is not None:
             index = self.frames.present.nonzero().squeeze(1)
@@ -211,17 +242,55 @@ class Trainer:
     ) -> Iterator[tuple[Tensor, Mapping[str, Tensor], Mapping[str, Tensor]]]:
         """Starts of windows, noise and what has to be read of the batches of a pass."""
         device, seed = self.frames.device, self.training.seed
-        address = ("train", self.epoch, stage.name)
-        order = torch_generator(seed, *address, "order", device=device)
-        noise = torch_generator(seed, *address, "noise", device=device)
-        selection = self._selection(self._part(stage))
-        size = stage.batch_size or self.training.batch_size
-        batches = selection.batches(
-            size, order, steps=None if stage.steps is None else self._steps(stage)
+        partitions, address = self.frames.partitions, ("train", self.epoch, stage.name)
+        orders, noises = (
+            [
+                torch_generator(seed, *address, *partitions.address(each), word, device=device)
+                for each in partitions
+            ]
+            for word in ("order", "noise")
         )
-        for starts, read in self._read(batches, stage.needs, selection.block):
-            pairs = len(starts) * (selection.window - 1)
-            yield starts, stage.draw(self.modules, pairs, noise), read
+        selections = self._selections(self._part(stage))
+        size = self._batch_size(stage) // partitions.count
+        steps = None if stage.steps is None else self._steps(stage)
+        passes = [
+            selection.batches(size, order, steps=steps)
+            for selection, order in zip(selections, orders, strict=True)
+        ]
+        batches = (torch.cat(parts) for parts in zip(*passes, strict=True))
+        common = torch_generator(seed, *address, "noise", device=device)
+        for starts, read in self._read(batches, stage.needs, selections[0].block):
+            pairs = len(starts) * (self.training.window - 1)
+            if partitions.count == 1:
+                yield starts, stage.draw(self.modules, pairs, noises[0]), read
+            else:
+                yield starts, self._draw_parts(stage, pairs // len(noises), noises, common), read
+
+    def _draw_parts(
+        self,
+        stage: Stage,
+        pairs: int,
+        generators: Sequence[torch.Generator],
+        common: torch.Generator,
+    ) -> dict[str, Tensor]:
+        """The noise of a batch of several partitions.
+
+        Arguments:
+            stage: Draws it.
+            pairs: Of each partition in the batch.
+            generators: A stream for each partition that is here.
+            common: The stream of what belongs to the batch as a whole.
+        """
+        draws = [stage.draw(self.modules, pairs, generator) for generator in generators]
+        own = {
+            name: _join_rows([draw[name] for draw in draws], pairs, f"{stage.name}` draws `{name}")
+            for name in draws[0]
+            if name not in stage.shared
+        }
+        if not stage.shared:
+            return own
+        whole = stage.draw(self.modules, pairs, common)
+        return own | {name: whole[name] for name in sorted(stage.shared)}
 
     def _read(
         self, batches: Iterable[Tensor], needs: frozenset[str], block: int | None
@@ -237,8 +306,9 @@ class Trainer:
         on_host = torch.cat(listed).cpu().split([len(starts) for starts in listed])
         blocks = None
         if block is not None:
-            # A batch may hold windows of two groups of blocks.
-            kept = 2 * BLOCKS_TOGETHER
+            # A batch may hold windows of two groups of blocks, and those of a later partition
+            # begin within the blocks that are read.
+            kept = (2 if len(self.frames.partitions.own) == 1 else 4) * BLOCKS_TOGETHER
             blocks = Blocks(stored, block, reach=self.frames.lag * self.training.window, kept=kept)
 
         def read(starts: Tensor) -> dict[str, NDArray[Any]]:
@@ -272,7 +342,11 @@ class Trainer:
         return Batch(fields, noise, self.training.window)
 
     def _latents(self, index: Tensor) -> Latents:
-        """Finite latent states of pairs, from the cache where it holds all of them."""
+        """Finite latent states of pairs of all ranks, from the cache where it holds all of them.
+
+        Arguments:
+            index: The pairs that are here.
+        """
         whole, after = (
             self.training.fraction == 1 and self._cached is not None,
             index + self.frames.lag,
@@ -281,6 +355,7 @@ class Trainer:
             latents = Latents(self._cache[index], self._cache[after])
         else:
             latents = Latents(self._encode(index), self._encode(after))
+        latents = Latents(self.ranks.gather(latents.z), self.ranks.gather(latents.z_next))
         if not latents.both.isfinite().all():
             raise DivergenceError(
                 f"training diverged in epoch {self.epoch}: the latent states are not finite; "
@@ -306,7 +381,7 @@ class Trainer:
 
     def _means(self, stage: Stage, losses: Mapping[str, Tensor]) -> dict[str, float]:
         # The only synchronisation of a pass: losses are summed on the device until here.
-        means = {name: value.item() for name, value in losses.items()}
+        means = {name: self.ranks.mean(value).item() for name, value in losses.items()}
         if not all(torch.isfinite(torch.tensor(list(means.values())))):
             raise DivergenceError(
                 f"training diverged in the {stage.name} stage of epoch {self.epoch + 1}: the loss "
@@ -316,8 +391,10 @@ class Trainer:
 
     def _watch(self) -> LatentScale:
         pairs, device = self.frames.pairs, self.frames.device
-        index = pairs[:: -(-len(pairs) // WATCHED_PAIRS)]
-        latents = self._latents(index)
+        # Evenly over the pairs of all ranks, of which some are before those that are here.
+        counts = self.ranks.gather(torch.tensor([len(pairs)], device=device)).tolist()
+        before, stride = sum(counts[: self.ranks.rank]), -(-sum(counts) // WATCHED_PAIRS)
+        latents = self._latents(pairs[-before % stride :: stride])
         generator = torch_generator(self.training.seed, "watch", self.epoch, device=device)
         return latent_scale(self._fitted_transition(), latents, generator)
 
@@ -350,6 +427,16 @@ class Trainer:
             state |= {f"stages/{name}/{key}": value for key, value in stepper.tensors()}
         return state
 
+    def copy_state(self) -> None:
+        """Takes up the state of the leader, which may be that of a checkpoint."""
+        if self.ranks.size == 1:
+            return
+        epoch, tensors = self.ranks.lead(
+            lambda: (self.epoch, {name: value.cpu() for name, value in self.tensors().items()})
+        )
+        if not self.ranks.leads:
+            self.load(epoch, tensors)
+
     def load(self, epoch: int, tensors: Mapping[str, Tensor]) -> None:
         """Takes up the state after `epoch` epochs that `tensors` gave; refuses any other."""
         if type(epoch) is not int or not 0 <= epoch <= len(self.schedule):
@@ -368,6 +455,24 @@ class Trainer:
         self.modules.load_state_dict(modules)
         self.epoch = epoch
         self._cached = None
+
+
+def _join_rows(parts: Sequence[Tensor], pairs: int, which: str) -> Tensor:
+    """What was drawn for the pairs of several partitions, as if drawn for all of them at once."""
+    if any(part.ndim == 0 or len(part) % pairs for part in parts):
+        raise InputError(
+            f"stage `{which}` of shape {tuple(parts[0].shape)} for {pairs} pairs of a partition; "
+            "name it in `shared` if it belongs to the batch as a whole, or train in one partition"
+        )
+    return torch.cat([part.unflatten(0, (-1, pairs)) for part in parts], dim=1).flatten(0, 1)
+
+
+def _refuse_other_division(frames: Frames, training: TrainingSpec) -> None:
+    if frames.partitions.count != training.partitions:
+        raise InputError(
+            f"`training.partitions` is {training.partitions} and the frames are in "
+            f"{frames.partitions.count}: give that number to `Frames.load`"
+        )
 
 
 def _refuse_bad_stages(turns: Sequence[Turn], modules: Modules) -> None:

@@ -7,10 +7,11 @@ therefore asks the C library to keep freed memory.
 """
 
 import ctypes
+import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from io import TextIOWrapper
 from typing import Annotated, Any
@@ -58,6 +59,9 @@ VERBS: Mapping[str, Callable[..., None]] = {
 }
 """In the order of `--help`."""
 
+SHARED = ("train", "compare", "sweep")
+"""Verbs that several processes of torchrun carry out together."""
+
 # typer may carry its own copy of click; its public exception leads to the base in either case.
 UsageError: Any = typer.BadParameter.__base__
 
@@ -87,6 +91,7 @@ def main() -> None:
     try:
         if isinstance(sys.stdout, TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")  # a terminal may lack the ² of MMD²
+        _refuse_ranks(sys.argv[1:])
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False) or 0
         if code == INTERRUPTED:
             raise KeyboardInterrupt
@@ -126,8 +131,25 @@ def _show_warning(
         shown(message, *arguments, **options)
 
 
+def _has_peers() -> bool:
+    """Whether torchrun has started several processes; torch itself need not be loaded to know."""
+    return os.environ.get("WORLD_SIZE", "1") != "1"
+
+
+def _refuse_ranks(words: Sequence[str]) -> None:
+    """Refuses several processes for a verb that is the work of one."""
+    verb = next((word for word in words if not word.startswith("-")), "")
+    if _has_peers() and verb and verb not in SHARED:
+        raise InputError(
+            f"torchrun has started several processes, which {', '.join(SHARED)} share; start "
+            f"`tampl {verb}` without torchrun"
+        )
+
+
 def _fail(message: str, code: int = 2) -> None:
-    print(f"tampl: {' '.join(message.split())}", file=sys.stderr)
+    # What is wrong on any rank is said by the first.
+    if not (_has_peers() and os.environ.get("RANK", "0") != "0"):
+        print(f"tampl: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(code)
 
 

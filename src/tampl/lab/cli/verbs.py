@@ -280,17 +280,21 @@ def train(
     memory: Memory = None,
     as_json: Json = False,
 ) -> None:
-    """Trains a model, resumes an interrupted training, or extends one with more epochs."""
+    """Trains a model, resumes an interrupted training, or extends one with more epochs.
+
+    Started by torchrun, several processes train one model.
+    """
     from ...data import Store
     from .. import pipeline
     from ..recipes import propose_recipe, read_recipe
 
-    found = propose_recipe(Store.open(data)) if recipe is None else read_recipe(recipe)
-    method = method or ("tampl+" if recipe is None else "tampl")
-    chosen = found.with_seed(seed).with_epochs(epochs)
-    history = pipeline.train(
-        chosen, data, out, method=method, device=device, memory=_in_bytes(memory)
-    )
+    with pipeline.joined(device) as ranks:
+        found = propose_recipe(Store.open(data)) if recipe is None else read_recipe(recipe)
+        method = method or ("tampl+" if recipe is None else "tampl")
+        chosen = found.with_seed(seed).with_epochs(epochs)
+        history = pipeline.train(
+            chosen, data, out, method=method, device=device, memory=_in_bytes(memory), ranks=ranks
+        )
     result = {
         "run": str(out),
         "epochs": len(history.epochs),
@@ -443,25 +447,31 @@ def compare(
     dask: Dask = None,
     as_json: Json = False,
 ) -> None:
-    """Compares methods over seeds: trains and evaluates missing runs, prints the table."""
+    """Compares methods over seeds: trains and evaluates missing runs, prints the table.
+
+    Started by torchrun, several processes share every training.
+    """
     from ..campaign import Resources
     from ..comparisons import compare
+    from ..pipeline import joined
     from ..recipes import read_recipe
 
-    compared = compare(
-        read_recipe(recipe),
-        out or Path("runs") / f"compare-{recipe.stem}",
-        methods=None if methods == "all" else _split(methods),
-        seeds=_parse_seeds(seeds),
-        resources=Resources(
-            data=data,
-            budget_s=budget_s,
-            device=device,
-            side_by_side=side_by_side,
-            memory=_in_bytes(memory),
-            dask=dask,
-        ),
-    )
+    with joined(device) as ranks:
+        compared = compare(
+            read_recipe(recipe),
+            out or Path("runs") / f"compare-{recipe.stem}",
+            methods=None if methods == "all" else _split(methods),
+            seeds=_parse_seeds(seeds),
+            resources=Resources(
+                data=data,
+                budget_s=budget_s,
+                device=device,
+                side_by_side=side_by_side,
+                memory=_in_bytes(memory),
+                dask=dask,
+                ranks=ranks,
+            ),
+        )
     if as_json:
         _show(compared.record, as_json)
     else:
@@ -491,25 +501,28 @@ def sweep(
     """Varies one setting of a method: errors and latent scale for each value."""
     from ..campaign import Resources
     from ..comparisons import sweep
+    from ..pipeline import joined
     from ..recipes import Axis, parse_setting, read_recipe
 
-    chosen = read_recipe(recipe).with_epochs(epochs)
-    key, values = parse_setting(setting)
-    swept = sweep(
-        chosen,
-        out or Path("runs") / f"sweep-{recipe.stem}-{method}-{key}",
-        Axis.find(chosen, method, key, values=values),
-        seeds=_parse_seeds(seeds),
-        test=test,
-        resources=Resources(
-            data=data,
-            budget_s=budget_s,
-            device=device,
-            side_by_side=side_by_side,
-            memory=_in_bytes(memory),
-            dask=dask,
-        ),
-    )
+    with joined(device) as ranks:
+        chosen = read_recipe(recipe).with_epochs(epochs)
+        key, values = parse_setting(setting)
+        swept = sweep(
+            chosen,
+            out or Path("runs") / f"sweep-{recipe.stem}-{method}-{key}",
+            Axis.find(chosen, method, key, values=values),
+            seeds=_parse_seeds(seeds),
+            test=test,
+            resources=Resources(
+                data=data,
+                budget_s=budget_s,
+                device=device,
+                side_by_side=side_by_side,
+                memory=_in_bytes(memory),
+                dask=dask,
+                ranks=ranks,
+            ),
+        )
     if as_json:
         _show(swept.record, as_json)
     else:
