@@ -102,14 +102,21 @@ class ReadObservation(Observation):
     def sources(self, tracks: Sequence[Track]) -> list[Path]:
         return list(dict.fromkeys(split_address(self._address(track))[0] for track in tracks))
 
-    def read(self, tracks: Sequence[Track]) -> list[NDArray[np.float64]]:
-        """The values of every frame of every track, (F, m) each."""
+    def read(
+        self, tracks: Sequence[Track], needed: Sequence[NDArray[np.int64]]
+    ) -> list[NDArray[np.float64]]:
+        """The values of every frame of every track, (F, m) each.
+
+        Arguments:
+            tracks: The tracks.
+            needed: The frames of each whose values must be finite.
+        """
         frames = sum(track.frames for track in tracks)
         found, done = [], 0
         for number, track in enumerate(tracks):
             values = self._values(track, number, len(tracks), before=done, all_frames=frames)
             done += track.frames
-            found.append(self._refuse_unusable(values, track))
+            found.append(self._refuse_unusable(values, track, needed[number]))
         width = {values.shape[1] for values in found}
         if len(width) > 1:
             raise InputError(
@@ -151,7 +158,9 @@ class ReadObservation(Observation):
             values = np.asarray(array[place])
         return values[:, None] if values.ndim == 1 else values
 
-    def _refuse_unusable(self, values: NDArray[Any], track: Track) -> NDArray[np.float64]:
+    def _refuse_unusable(
+        self, values: NDArray[Any], track: Track, needed: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
         address = self._address(track)
         if values.dtype.kind not in "biuf":
             raise InputError(f"{address} holds {values.dtype}; observables are real numbers")
@@ -160,9 +169,9 @@ class ReadObservation(Observation):
                 f"{address} has {len(values)} values for the {track.frames} frames of "
                 f"{track.name}: give one for each frame"
             )
-        finite = np.isfinite(values).all(axis=1)
+        finite = np.isfinite(values[needed]).all(axis=1)
         if not finite.all():
-            frame = int(finite.argmin())
+            frame = int(needed[finite.argmin()])
             raise InputError(
                 f"{address} holds {values[frame].tolist()} for frame {frame} of {track.name}: "
                 "leave the trajectory out, or mend it"
