@@ -35,7 +35,7 @@ from .formats import FORMATS, recognise_format
 from .forms import Form, Survey, Timing, choose_form
 from .observations import ComputedObservation, Observation, ReadObservation, find_observation
 from .splits import SPLITS, Segment, SplitSpec, divide
-from .tracks import Piece, Reading, Track, split_address
+from .tracks import Piece, Reading, Track, refuse_damage, split_address
 
 __all__ = ["SOURCE", "ImportSpec", "import_trajectories"]
 
@@ -192,7 +192,10 @@ def _find_tracks(spec: ImportSpec) -> list[Track]:
     if len(formats) < len(spec.files):
         twice = next(text for text in spec.files if spec.files.count(text) > 1)
         raise InputError(f"{twice} is given twice; give each trajectory once")
-    tracks = [track for text in spec.files for track in FORMATS[name](text, spec.reading)]
+    tracks: list[Track] = []
+    for text in spec.files:
+        with refuse_damage(text):
+            tracks += FORMATS[name](text, spec.reading)
     for track in tracks:
         if track.frames < 2:
             raise InputError(
@@ -265,7 +268,7 @@ class _Data:
         places: dict[bytes, list[int]] = {}
         for number, (track, kept) in enumerate(zip(self.tracks, self.kept, strict=True)):
             first = int(kept.frames[0])
-            stored = self.form.store(track.read(range(first, first + 1)), track.name)
+            stored = self.form.store(track.cut(range(first, first + 1)), track.name)
             digest = hashlib.sha256(np.ascontiguousarray(stored[0]).tobytes()).digest()
             places.setdefault(digest, []).append(number)
         return list(places.values())
