@@ -142,3 +142,47 @@ def test_a_record_has_what_the_claims_need(runs, tmp_path):
     assert {"reference", "vamp", "mean_field", "pair"} == kept["vamp-1"]["peaks"].keys()
     for record in kept.values():
         assert all(epoch["latent"]["std_mean"] > 0 for epoch in record["history"])
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        *((("recipe",), value) for value in (None, [], "x", {})),
+        *((("recipe", "training"), value) for value in (None, {}, 3)),
+        *((("recipe", "training", "seed"), value) for value in ("../x", None, 1.5, True)),
+        *((("recipe", "system"), value) for value in (None, {}, {"name": None})),
+        *((("recipe", section), None) for section in ("model", "methods", "data")),
+        *((("method",), value) for value in (None, 5, "", "x" * 300)),
+    ],
+)
+def test_a_run_file_of_other_types_is_one_line(runs, tmp_path, path, value):
+    run = shutil.copytree(runs[0], tmp_path / "run")
+    identity = json.loads((run / "run.json").read_text())
+    *outer, last = path
+    table = identity
+    for key in outer:
+        table = table[key]
+    table[last] = value
+    (run / "run.json").write_text(json.dumps(identity))
+    call("report", run, "--out", tmp_path / "page").refused("run.json", "damaged")
+
+
+@pytest.mark.parametrize(
+    "value", [None, [], 3, "x", {"extended": 3}, {"extended": [3]}, {"extended": [{}]}]
+)
+def test_a_provenance_of_other_types_is_one_line(runs, compared, tmp_path, value):
+    run = shutil.copytree(runs[0], tmp_path / "run")
+    (run / "provenance.json").write_text(json.dumps(value))
+    data = compared.out / "data"
+    call("evaluate", run, "--data", data, "--device", "cpu").refused("provenance.json", "damaged")
+
+
+@pytest.mark.parametrize("value", [None, [], "x"])
+@pytest.mark.parametrize("key", ["provenance", "training_provenance", "recipe"])
+def test_a_record_without_checksum_and_of_other_types_is_one_line(runs, tmp_path, key, value):
+    run = shutil.copytree(runs[0], tmp_path / "run")
+    record = json.loads((run / "evaluation.json").read_text())
+    del record["checksum"]
+    record |= {key: value, "format": "tampl-run-1"}
+    (run / "evaluation.json").write_text(json.dumps(record))
+    call("report", run, "--out", tmp_path / "page").refused("evaluation.json", "damaged")

@@ -161,10 +161,11 @@ class RunRecord:
             description=plain.get("description", {}),
             trust=Trust.from_dict(plain["trust"]) if "trust" in plain else None,
         )
-        # A method's name becomes the name of a file.
-        if not re.fullmatch(r"\w[\w+.-]*", made.method):
-            raise ValueError(f"`method` is {made.method!r}")
-        float(made.seconds), int(made.seed), made.trial  # what tables and pages ask for
+        _refuse_bad_recipe(made.method, made.recipe)
+        _refuse_bad_provenance(made.training_provenance)
+        for table in (made.provenance, made.description, made.spread):
+            dict(**table)
+        float(made.seconds), made.trial  # what tables and pages ask for
         return made
 
     def save(self, path: Path) -> None:
@@ -234,10 +235,15 @@ class Run:
     def open(cls, path: str | Path) -> "Run":
         """Opens the folder of a run; refuses a folder that holds none."""
         run = cls(path)
-        identity = run.read_identity()
-        known = isinstance(identity, dict) and identity.keys() >= {"method", "recipe"}
-        if not known or not re.fullmatch(r"\w[\w+.-]*", str(identity["method"])):
-            raise InputError(f"{run.identity_file} is damaged; train again in another folder")
+        try:
+            identity = run.read_identity()
+            _refuse_bad_recipe(identity["method"], identity["recipe"])
+        except InputError:
+            raise
+        except _DAMAGES as error:
+            raise InputError(
+                f"{run.identity_file} is damaged ({error}); train again in another folder"
+            ) from error
         return run
 
     def read_identity(self) -> dict[str, Any]:
@@ -431,7 +437,13 @@ class Run:
 
     def read_provenance(self) -> dict[str, Any]:
         """Hardware, versions, commit and command that started the training."""
-        return read_json(self.provenance_file, "train again in a new folder")
+        remedy = "train again in a new folder"
+        known = read_json(self.provenance_file, remedy)
+        try:
+            _refuse_bad_provenance(known)
+        except _DAMAGES as error:
+            raise InputError(f"{self.provenance_file} is damaged ({error}); {remedy}") from error
+        return known
 
     def read_stage(self, total_epochs: int) -> str:
         """`waiting`, `begun`, `trained` or `done`, by the files in the folder.
@@ -524,6 +536,25 @@ def read_records(runs: Sequence[Run]) -> list[RunRecord]:
     if len({record.data for record in records}) > 1:
         raise InputError("the runs were evaluated on different data; report them one by one")
     return records
+
+
+def _refuse_bad_recipe(method: object, recipe: Mapping[str, Any]) -> None:
+    """Raises one of `_DAMAGES` unless a method and the sections of a recipe are given."""
+    # Method and seed become parts of the names of files.
+    if not isinstance(method, str) or not re.fullmatch(r"\w[\w+.-]{,99}", method):
+        raise ValueError(f"`method` is {str(method)[:100]!r}")
+    for section in ("system", "data", "model", "training", "methods"):
+        dict(**recipe[section])
+    if not isinstance(recipe["system"]["name"], str):
+        raise ValueError("`recipe.system.name` is no text")
+    if type(recipe["training"]["seed"]) is not int:
+        raise ValueError("`recipe.training.seed` is no integer")
+
+
+def _refuse_bad_provenance(provenance: Mapping[str, Any]) -> None:
+    """Raises one of `_DAMAGES` unless a training's provenance and its extensions are tables."""
+    for step in dict(**provenance).get("extended", []):
+        step["from"], step["to"]
 
 
 def _read_epochs(identity: Mapping[str, Any]) -> int | None:

@@ -1,6 +1,7 @@
 """Every format of arrays and pictures gives the arrays that were written, cut as `split` cuts."""
 
 import json
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -12,6 +13,7 @@ from pyarrow import parquet
 from command import call
 from tampl import Dataset, Vector
 from tampl.data import Store, check_store
+from tampl.lab.sources import ImportSpec, import_trajectories
 
 RUNS, FRAMES, SIZE = 20, 6, 3
 WALK = np.random.default_rng(0).normal(size=(RUNS, FRAMES, SIZE)).cumsum(axis=1)
@@ -126,6 +128,19 @@ def test_files_of_one_trajectory_each_with_tables_beside_them(tmp_path):
     store = take(tmp_path, *files, "--observable", "{stem}.csv", "--interval", 0.5)
     assert [o.symbol for o in store.description.observables] == ["r", "minus"]
     agrees(store, y=np.stack([RADII, -RADII], axis=-1))
+
+
+def test_a_table_may_begin_with_a_mark_and_is_read_anew_when_it_changes(tmp_path, monkeypatch):
+    """Spreadsheets mark the beginning of UTF-8, which is no part of the name of a column."""
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", WALK)
+    for sign in (1, -1):
+        rows = "\n".join(f"{t},{sign * r!r}" for t, r in enumerate(RADII.ravel().tolist()))
+        Path("r.csv").write_text(f"time,r\n{rows}\n", encoding="utf-8-sig")
+        spec = ImportSpec(files=("x.npy",), observables=("r.csv",), interval=0.5)
+        store = import_trajectories(spec, f"store{sign}", progress=False)
+        assert [o.symbol for o in store.description.observables] == ["r"]
+        assert (np.sign(store.dataset("train").y) == sign).all()
 
 
 def test_observables_in_the_file_of_the_trajectories_and_in_one_table(tmp_path):

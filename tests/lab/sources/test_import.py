@@ -10,6 +10,7 @@ from command import call
 from tampl.data import Store, check_store
 from tampl.errors import InputError
 from tampl.lab.sources import ImportSpec, SplitSpec, import_trajectories
+from tampl.lab.sources.tracks import Reading
 
 RUNS, FRAMES, SIZE = 20, 6, 3
 WALK = np.random.default_rng(0).normal(size=(RUNS, FRAMES, SIZE)).cumsum(axis=1)
@@ -189,3 +190,46 @@ def test_the_command_divides_by_pattern_and_prints_the_store(folder):
     )  # fmt: skip
     assert done.code == 0, done
     assert "splits: train 2, valid 1, test 2" in done.out
+
+
+def test_frames_of_nan_are_missing_frames(folder):
+    x, y = WALK.copy(), RADII.copy()
+    x[1, 2], y[1, 2] = np.nan, np.nan
+    x[4, 0] = np.nan  # what is observed where nothing is known does not count
+    np.save("x.npy", x)
+    np.save("y.npy", y)
+    store = read(fractions=(0.5, 0.25, 0.25))
+    assert check_store(store.path, progress=False).ok
+    parts = [store.dataset(name) for name in ("train", "valid", "test")]
+    found = {known(y).tobytes() for part in parts for y in part.y[..., 0]}
+    assert found == {RADII[k][np.isfinite(x[k, :, 0])].tobytes() for k in range(RUNS)}
+
+
+def known(y):
+    return y[np.isfinite(y)]
+
+
+def test_blocks_may_begin_or_consist_of_missing_frames(folder, capsys):
+    x = np.random.default_rng(0).normal(size=(200, 2)).cumsum(axis=0)
+    times = np.delete(np.arange(200.0), [*range(20, 31), 40, 41, 77, 190])
+    np.savez("long.npz", x=x[times.astype(int)], t=times, y=x[times.astype(int), 0])
+    spec = ImportSpec(
+        files=("long.npz",),
+        observables=("{file}:y",),
+        reading=Reading(times="{file}:t"),
+        splits=SplitSpec(frames=10),
+    )
+    store = import_trajectories(spec, "store", progress=False)
+    assert check_store(store.path, progress=False).ok
+    assert "blocks left out because their frames are missing: 1" in capsys.readouterr().err
+    train = store.dataset("train")
+    np.testing.assert_array_equal(train.y[2, :9, 0], x[31:40, 0])
+    np.testing.assert_array_equal(train.y[3, :8, 0], x[42:50, 0])
+
+
+def test_a_pattern_stands_for_files(folder):
+    for k in range(6):
+        np.savez(f"{k}.npz", z=WALK[k], y=RADII[k])
+    whole = read("one", files=tuple(f"{k}.npz:z" for k in range(6)), observables=("{file}:y",))
+    store = read("other", files=("[0-9].npz:z",), observables=("{file}:y",))
+    assert content(store) == content(whole)

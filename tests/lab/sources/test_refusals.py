@@ -1,9 +1,12 @@
 """Wrong input is one line that says what is wrong and where, and nothing is written."""
 
+import os
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
+from PIL import Image
 
 from command import call
 
@@ -47,6 +50,26 @@ def write_xyz(name, frames=6):
         lines += ["3", "molecule"]
         lines += [f"C {x:.4f} {y:.4f} {z:.4f}" for x, y, z in generator.normal(size=(3, 3))]
     Path(name).write_text("\n".join(lines) + "\n")
+
+
+def damage(name, write, place):
+    write()
+    content = bytearray(Path(name).read_bytes())
+    content[place : place + 8] = b"\xff" * 8
+    Path(name).write_bytes(content)
+
+
+def write_compressed():
+    with h5py.File("x.h5", "w") as file:
+        file.create_dataset("x", data=WALK, compression="gzip", fletcher32=True)
+
+
+def write_cut_picture():
+    Path("film").mkdir()
+    for k in range(3):
+        Image.fromarray(np.full((9, 9), 40 * k, np.uint8)).save(f"film/{k}.png")
+    content = Path("film/1.png").read_bytes()
+    Path("film/1.png").write_bytes(content[: len(content) // 2])
 
 
 def with_times(times):
@@ -419,6 +442,37 @@ CASES = {
         ("film", *FROM),
         "film holds no pictures, PNG or TIFF",
     ),
+    "pipe": (
+        lambda: os.mkfifo("pipe.npy"),
+        ("pipe.npy", *FROM),
+        "pipe.npy is no regular file",
+    ),
+    "damaged archive": (
+        lambda: damage("x.npz", lambda: np.savez("x.npz", x=WALK), 100),
+        ("x.npz", *FROM),
+        "x.npz cannot be read: it is damaged or cut off",
+    ),
+    "damaged dataset": (
+        lambda: damage("x.h5", write_compressed, -100),
+        ("x.h5", *FROM),
+        "x.h5:/x",
+        "cannot be read: it is damaged or cut off",
+    ),
+    "damaged snapshots": (
+        lambda: Path("a.gsd").write_bytes(b"no snapshots"),
+        ("a.gsd", *MD),
+        "a.gsd cannot be read",
+    ),
+    "damaged picture": (
+        lambda: write_cut_picture(),
+        ("film", *FROM),
+        "picture",
+    ),
+    "table that is no text": (
+        lambda: Path("y.csv").write_bytes(b"\xff\xfe\x00a"),
+        ("x.npy", "--observable", "y.csv", "--interval", 1),
+        "y.csv is no table of numbers with commas",
+    ),
     "folder that is not empty": (
         write_occupied,
         ("x.npy", *FROM, "--out", "."),
@@ -430,7 +484,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_refused_in_one_line(case, folder):
     prepare, arguments, *words = CASES[case]
-    if any(str(argument).endswith(".xyz") for argument in arguments):
+    if any(str(argument).endswith((".xyz", ".gsd")) for argument in arguments):
         pytest.importorskip("MDAnalysis")
     if prepare is not None:
         prepare()

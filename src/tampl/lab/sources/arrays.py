@@ -29,7 +29,7 @@ from ...data.parquet import count_rows, read_rows
 from ...errors import InputError
 from .extras import load_extra
 from .order import natural_key
-from .tracks import Beside, Reading, Track, cut_tracks, read_edges, split_address
+from .tracks import Beside, Reading, Track, cut_tracks, read_edges, refuse_missing, split_address
 
 __all__ = ["ARRAY_SUFFIXES", "open_array", "read_arrays", "read_parquet"]
 
@@ -103,8 +103,7 @@ def open_array(text: str) -> Any:  # noqa: ANN401
 
 def _find_arrays(text: str) -> list[Found]:
     path, inner = split_address(text)
-    if not path.exists():
-        raise InputError(f"{path} does not exist: give the path of an existing file")
+    refuse_missing(path)
     find = ARRAY_SUFFIXES.get(path.suffix.lower())
     if find is None:
         known = ", ".join(ARRAY_SUFFIXES)

@@ -6,7 +6,7 @@ from ...errors import InputError
 from .arrays import ARRAY_SUFFIXES, read_arrays, read_parquet
 from .molecules import MD_SUFFIXES, read_molecules
 from .pictures import PICTURES, read_pictures
-from .tracks import Reading, Track, split_address
+from .tracks import Reading, Track, refuse_missing, split_address
 
 __all__ = ["FORMATS", "Reader", "recognise_format"]
 
@@ -36,8 +36,7 @@ assert ARRAY_SUFFIXES.keys() <= _SUFFIXES.keys()
 def recognise_format(text: str) -> str:
     """The format of a file or folder, by its name; refuses one that does not exist."""
     path, _ = split_address(text)
-    if not path.exists():
-        raise InputError(f"{path} does not exist: give the path of an existing file")
+    refuse_missing(path)
     known = _SUFFIXES.get(path.suffix.lower())
     if known is None and path.is_dir():
         known = "pictures"

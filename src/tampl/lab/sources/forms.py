@@ -39,10 +39,12 @@ class Timing:
     Attributes:
         places: The multiples, from 0, one for each frame.
         interval: Time between neighbouring places; None where nobody knows it.
+        present: Which of the frames are there; the others hold NaN only.
     """
 
     places: NDArray[np.int64]
     interval: float | None
+    present: NDArray[np.bool_]
 
 
 class Survey:
@@ -66,14 +68,16 @@ class Survey:
     def add(self, track: Track) -> Timing:
         """Goes over the frames of a track; returns when they are."""
         times: list[NDArray[np.float64]] = []
+        present: list[NDArray[np.bool_]] = []
         for frames, piece in track.pieces(range(track.frames)):
             if self.first is None:
                 self.first, self.reference = track, piece
-            self._add_numbers(track, frames, piece)
+            present.append(self._add_numbers(track, frames, piece))
             self._add_particles(track, frames, piece)
             if piece.times is not None:
                 times.append(piece.times)
-        return _read_timing(np.concatenate(times) if times else None, track)
+        places, interval = _read_timing(np.concatenate(times) if times else None, track)
+        return Timing(places, interval, np.concatenate(present))
 
     @property
     def dtype(self) -> str:
@@ -98,7 +102,8 @@ class Survey:
             return self.reading.kind == "particles"
         return bool(self.labels) or self.reading.box is not None  # molecules have neither
 
-    def _add_numbers(self, track: Track, frames: range, piece: Piece) -> None:
+    def _add_numbers(self, track: Track, frames: range, piece: Piece) -> NDArray[np.bool_]:
+        """Takes note of the numbers of a piece; returns which frames are there, (F,)."""
         x = piece.x
         self.shapes.setdefault(x.shape[1:], track.name)
         self.dtypes.setdefault(x.dtype.kind, track.name)
@@ -110,14 +115,19 @@ class Survey:
         if piece.types is not None and piece.types.dtype.kind in "iu":
             # What stands where there is no particle does not matter.
             finite |= (np.broadcast_to(piece.types, x.shape[:2]) == 0)[..., None]
-        if not finite.all():
+        inner = tuple(range(1, x.ndim))
+        present = finite.all(axis=inner) | ~np.isnan(x).all(axis=inner)
+        if not finite[present].all():
+            finite[~present] = True
             frame, *place = (int(k) for k in np.argwhere(~finite)[0])
             raise InputError(
                 f"{track.name} holds {x[(frame, *place)]} in frame {frames[frame]} at "
                 f"{tuple(place)}: leave the trajectory out, or mend it"
             )
-        self.lowest = min(self.lowest, np.nanmin(x))
-        self.highest = max(self.highest, np.nanmax(x))
+        if present.any():
+            self.lowest = min(self.lowest, np.nanmin(x[present]))
+            self.highest = max(self.highest, np.nanmax(x[present]))
+        return present
 
     def _add_particles(self, track: Track, frames: range, piece: Piece) -> None:
         if piece.types is not None:
@@ -133,9 +143,12 @@ class Survey:
         self.edges.append(np.stack([piece.box.min(axis=0), piece.box.max(axis=0)]))
 
 
-def _read_timing(times: NDArray[np.float64] | None, track: Track) -> Timing:
+def _read_timing(
+    times: NDArray[np.float64] | None, track: Track
+) -> tuple[NDArray[np.int64], float | None]:
+    """Places and interval of a `Timing`."""
     if times is None:
-        return Timing(np.arange(track.frames), None)
+        return np.arange(track.frames), None
     if not np.isfinite(times).all():
         raise InputError(f"{track.name} has {times[~np.isfinite(times)][0]} among its times")
     steps = np.diff(times)
@@ -146,7 +159,7 @@ def _read_timing(times: NDArray[np.float64] | None, track: Track) -> Timing:
             f"before it at {times[frame]:g}: sort the frames by time, each time once"
         )
     if not len(steps):
-        return Timing(np.arange(len(times)), None)
+        return np.arange(len(times)), None
     step = float(np.median(steps))
     multiples = steps / step
     whole = np.round(multiples)
@@ -159,7 +172,7 @@ def _read_timing(times: NDArray[np.float64] | None, track: Track) -> Timing:
         )
     places = np.concatenate([[0], whole.cumsum()]).astype(np.int64)
     interval = None if track.counts_steps else float((times[-1] - times[0]) / places[-1])
-    return Timing(places, interval)
+    return places, interval
 
 
 class Form(ABC):

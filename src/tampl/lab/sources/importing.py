@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from .formats import FORMATS, recognise_format
 from .forms import Form, Survey, Timing, choose_form
 from .observations import ComputedObservation, Observation, ReadObservation, find_observation
 from .splits import SPLITS, Segment, SplitSpec, divide
-from .tracks import Piece, Reading, Track, split_address
+from .tracks import Piece, Reading, Track, refuse_damage, split_address
 
 __all__ = ["SOURCE", "ImportSpec", "import_trajectories"]
 
@@ -87,9 +88,10 @@ class _Kept:
         return int(self.slots[-1]) + 1
 
     def within(self, segment: Segment) -> "_Kept":
-        """Those of a segment, from its first place on."""
+        """Those of a segment, which begins with the first of them."""
         first, last = np.searchsorted(self.slots, (segment.start, segment.stop))
-        return _Kept(self.frames[first:last], self.slots[first:last] - segment.start)
+        slots = self.slots[first:last]
+        return _Kept(self.frames[first:last], slots - slots[:1])
 
 
 def import_trajectories(spec: ImportSpec, out: str | Path, *, progress: bool = True) -> Store:
@@ -102,6 +104,8 @@ def import_trajectories(spec: ImportSpec, out: str | Path, *, progress: bool = T
     """
     _refuse_values(spec)
     observations = [find_observation(text) for text in spec.observables]
+    files = tuple(file for text in spec.files for file in _expand(text))
+    spec = spec.model_copy(update={"files": files})
     tracks = _find_tracks(spec)
     digests = _digest_all(spec, tracks, observations, progress=progress)
     survey, timings = Survey(spec.reading), []
@@ -113,7 +117,9 @@ def import_trajectories(spec: ImportSpec, out: str | Path, *, progress: bool = T
     interval = _find_interval(spec, tracks, timings)
     groups = data.group()
     lengths = [kept.length for kept in data.kept]
-    division = divide(tracks, lengths, groups, spec.splits)
+    division = divide(tracks, lengths, groups, spec.splits).leave_out(
+        lambda segment: len(data.kept[segment.track].within(segment).frames) < 2
+    )
     splits = {name: _Part.of(division.splits[name], test=name == "test") for name in SPLITS}
     remarks = [*division.remarks, *(part.remark for part in splits.values() if part.remark)]
     observables = _describe(observations, data)
@@ -165,6 +171,15 @@ def _refuse_values(spec: ImportSpec) -> None:
         raise InputError(f"`--every` is {spec.every}; it must be at least 1")
 
 
+def _expand(text: str) -> list[str]:
+    """The files of a pattern such as `run*.npz:x`, which not every shell spells out."""
+    path, inner = split_address(text)
+    if path.exists():
+        return [text]
+    found = sorted(glob(str(path)))
+    return [file if inner is None else f"{file}:{inner}" for file in found] or [text]
+
+
 def _find_tracks(spec: ImportSpec) -> list[Track]:
     formats = {text: spec.format or recognise_format(text) for text in spec.files}
     (first, name), *others = formats.items()
@@ -177,7 +192,10 @@ def _find_tracks(spec: ImportSpec) -> list[Track]:
     if len(formats) < len(spec.files):
         twice = next(text for text in spec.files if spec.files.count(text) > 1)
         raise InputError(f"{twice} is given twice; give each trajectory once")
-    tracks = [track for text in spec.files for track in FORMATS[name](text, spec.reading)]
+    tracks: list[Track] = []
+    for text in spec.files:
+        with refuse_damage(text):
+            tracks += FORMATS[name](text, spec.reading)
     for track in tracks:
         if track.frames < 2:
             raise InputError(
@@ -189,13 +207,14 @@ def _find_tracks(spec: ImportSpec) -> list[Track]:
 def _thin(tracks: Sequence[Track], timings: Sequence[Timing], every: int) -> list[_Kept]:
     kept = []
     for track, timing in zip(tracks, timings, strict=True):
-        frames = np.flatnonzero(timing.places % every == 0)
+        frames = np.flatnonzero(timing.present & (timing.places % every == 0))
         if len(frames) < 2:
             raise InputError(
                 f"{track.name} keeps {len(frames)} of {track.frames} frames with `--every` "
                 f"{every}; a trajectory needs two at least"
             )
-        kept.append(_Kept(frames, timing.places[frames] // every))
+        slots = timing.places[frames] // every
+        kept.append(_Kept(frames, slots - slots[0]))
     return kept
 
 
@@ -249,7 +268,7 @@ class _Data:
         places: dict[bytes, list[int]] = {}
         for number, (track, kept) in enumerate(zip(self.tracks, self.kept, strict=True)):
             first = int(kept.frames[0])
-            stored = self.form.store(track.read(range(first, first + 1)), track.name)
+            stored = self.form.store(track.cut(range(first, first + 1)), track.name)
             digest = hashlib.sha256(np.ascontiguousarray(stored[0]).tobytes()).digest()
             places.setdefault(digest, []).append(number)
         return list(places.values())
@@ -337,7 +356,10 @@ def _observe(
     progress: bool,
 ) -> dict[Segment, NDArray[np.float64]]:
     """The macrostates of every segment at the frames that exist, (F, m)."""
-    read = {o.text: o.read(data.tracks) for o in observations if isinstance(o, ReadObservation)}
+    needed = [kept.frames for kept in data.kept]
+    read = {
+        o.text: o.read(data.tracks, needed) for o in observations if isinstance(o, ReadObservation)
+    }
     computed = [o for o in observations if isinstance(o, ComputedObservation)]
     segments = [segment for part in splits.values() for segment in part.segments]
     found: dict[Segment, NDArray[np.float64]] = {}

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from ...errors import InputError
 from .extras import load_extra
-from .tracks import Piece, Reading, Track, read_edges
+from .tracks import Piece, Reading, Track, read_edges, refuse_damage
 
 __all__ = ["MD_SUFFIXES", "read_molecules"]
 
@@ -41,6 +41,9 @@ MD_SUFFIXES = {
 }
 """Ends of the names of files that are taken for trajectories of atoms, with MDAnalysis' format
 where it is not the end itself."""
+
+_DAMAGES = (ValueError, OSError, TypeError, IndexError, KeyError, EOFError, RuntimeError)
+"""What the readers of the formats raise for damaged files."""
 
 _UNTIMED = ("XYZ", "LAMMPSDUMP", "DATA", "GSD", "PDB", "GRO", "ARC", "MDCRD", "TRJ")
 """Formats that count frames or steps, to which MDAnalysis gives a picosecond each."""
@@ -101,7 +104,7 @@ def _open_universe(path: Path, reading: Reading) -> Any:  # noqa: ANN401
             return mda.Universe(
                 str(reading.topology), str(path), format=form, topology_format=kind
             )
-        except (ValueError, OSError, TypeError, IndexError, KeyError, EOFError) as error:
+        except _DAMAGES as error:
             reason = " ".join(str(error).split())
             remedy = (
                 "; formats of coordinates alone need `--topology`, such as a GRO, PDB or PSF file"
@@ -177,9 +180,6 @@ def _read_boxes(boxes: list[Any], reading: Reading, path: Path) -> NDArray[np.fl
 @contextmanager
 def _quiet(path: Path) -> Iterator[None]:
     """Keeps the remarks of MDAnalysis to itself, and turns a damaged frame into one line."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), refuse_damage(str(path)):
         warnings.simplefilter("ignore")
-        try:
-            yield
-        except (EOFError, OSError) as error:
-            raise InputError(f"{path} is damaged or cut off ({error})") from error
+        yield

@@ -15,7 +15,7 @@ import csv
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from ...errors import InputError
 from ...microstates import Microstate
 from ...observables import FunctionMap, ObservableMap, find_observable
 from .arrays import ARRAY_SUFFIXES, fill_in, open_array
-from .tracks import Track, split_address
+from .tracks import Track, refuse_damage, split_address
 
 __all__ = ["ComputedObservation", "Observation", "ReadObservation", "find_observation"]
 
@@ -96,20 +96,30 @@ class ReadObservation(Observation):
         self.by_file = "{" in text
 
     def describe(self, kind: Microstate, tracks: Sequence[Track]) -> tuple[Observable, ...]:
-        names = _read_names(self._address(tracks[0]), self._values(tracks[0], 0, len(tracks)))
+        address = self._address(tracks[0])
+        with refuse_damage(address):
+            names = _read_names(address, self._values(tracks[0], 0, len(tracks)))
         return tuple(Observable(name=name, symbol=name) for name in names)
 
     def sources(self, tracks: Sequence[Track]) -> list[Path]:
         return list(dict.fromkeys(split_address(self._address(track))[0] for track in tracks))
 
-    def read(self, tracks: Sequence[Track]) -> list[NDArray[np.float64]]:
-        """The values of every frame of every track, (F, m) each."""
+    def read(
+        self, tracks: Sequence[Track], needed: Sequence[NDArray[np.int64]]
+    ) -> list[NDArray[np.float64]]:
+        """The values of every frame of every track, (F, m) each.
+
+        Arguments:
+            tracks: The tracks.
+            needed: The frames of each whose values must be finite.
+        """
         frames = sum(track.frames for track in tracks)
         found, done = [], 0
         for number, track in enumerate(tracks):
-            values = self._values(track, number, len(tracks), before=done, all_frames=frames)
+            with refuse_damage(self._address(track)):
+                values = self._values(track, number, len(tracks), before=done, all_frames=frames)
             done += track.frames
-            found.append(self._refuse_unusable(values, track))
+            found.append(self._refuse_unusable(values, track, needed[number]))
         width = {values.shape[1] for values in found}
         if len(width) > 1:
             raise InputError(
@@ -151,7 +161,9 @@ class ReadObservation(Observation):
             values = np.asarray(array[place])
         return values[:, None] if values.ndim == 1 else values
 
-    def _refuse_unusable(self, values: NDArray[Any], track: Track) -> NDArray[np.float64]:
+    def _refuse_unusable(
+        self, values: NDArray[Any], track: Track, needed: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
         address = self._address(track)
         if values.dtype.kind not in "biuf":
             raise InputError(f"{address} holds {values.dtype}; observables are real numbers")
@@ -160,9 +172,9 @@ class ReadObservation(Observation):
                 f"{address} has {len(values)} values for the {track.frames} frames of "
                 f"{track.name}: give one for each frame"
             )
-        finite = np.isfinite(values).all(axis=1)
+        finite = np.isfinite(values[needed]).all(axis=1)
         if not finite.all():
-            frame = int(finite.argmin())
+            frame = int(needed[finite.argmin()])
             raise InputError(
                 f"{address} holds {values[frame].tolist()} for frame {frame} of {track.name}: "
                 "leave the trajectory out, or mend it"
@@ -184,13 +196,22 @@ def find_observation(text: str) -> Observation:
     return ComputedObservation(text)
 
 
-@cache
 def _read_table(path: Path) -> tuple[list[str], NDArray[np.float64]]:
     """Names and values of the columns of a CSV file, without those that count time."""
     if not path.is_file():
         raise InputError(f"{path} does not exist: give the path of an existing file")
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.reader(file) if row]
+    state = path.stat()
+    return _parse_table(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=16)
+def _parse_table(path: Path, version: int, size: int) -> tuple[list[str], NDArray[np.float64]]:
+    """The table of a file in one state; another state is another table."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = [row for row in csv.reader(file) if row]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} is no table of numbers with commas ({error})") from error
     if not rows:
         raise InputError(f"{path} is empty; give a row for each frame")
     named = not all(_is_number(cell) for cell in rows[0])
@@ -201,7 +222,7 @@ def _read_table(path: Path) -> tuple[list[str], NDArray[np.float64]]:
     for number, row in enumerate(body, start=1 + named):
         if len(row) != width or not all(_is_number(cell) for cell in row):
             raise InputError(
-                f"{path}, line {number}: {','.join(row)!r} is no row of {width} numbers"
+                f"{path}, line {number}: {','.join(row)[:80]!r} is no row of {width} numbers"
             )
         table[number - 1 - named] = [float(cell) for cell in row]
     names = names or [path.stem if width == 1 else f"{path.stem}{k + 1}" for k in range(width)]

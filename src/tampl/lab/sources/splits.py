@@ -9,7 +9,7 @@ With `frames`, trajectories are cut into blocks in either case. A *segment* is a
 trajectory; a *group* are the segments that start from one initial state.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from itertools import pairwise
@@ -89,6 +89,27 @@ class Division:
 
     splits: Mapping[str, Sequence[Sequence[Segment]]]
     remarks: tuple[str, ...]
+
+    def leave_out(self, useless: Callable[[Segment], bool]) -> "Division":
+        """The division without some segments; refused where a split has too few others."""
+        splits = {
+            name: [kept for group in groups if (kept := [s for s in group if not useless(s)])]
+            for name, groups in self.splits.items()
+        }
+        counts = [
+            sum(len(group) for groups in each.values() for group in groups)
+            for each in (self.splits, splits)
+        ]
+        if counts[0] == counts[1]:
+            return self
+        for name, groups in splits.items():
+            if len(groups) < _LEAST[name]:
+                raise InputError(
+                    f"frames are missing such that the {name} split has {len(groups)} blocks with "
+                    f"two frames, and it needs {_LEAST[name]} at least: give other `--frames`"
+                )
+        remark = f"blocks left out because their frames are missing: {counts[0] - counts[1]}"
+        return Division(splits, (*self.remarks, remark))
 
 
 def divide(

@@ -6,6 +6,7 @@ of a trajectory at a time, and goes over the files as often as it must.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -18,7 +19,17 @@ from pydantic import Field
 from ...errors import InputError
 from ...frozen import Frozen
 
-__all__ = ["Beside", "Piece", "Reading", "Track", "cut_tracks", "read_edges", "split_address"]
+__all__ = [
+    "Beside",
+    "Piece",
+    "Reading",
+    "Track",
+    "cut_tracks",
+    "read_edges",
+    "refuse_damage",
+    "refuse_missing",
+    "split_address",
+]
 
 _PIECE_BYTES = 16 * 2**20
 """Of the numbers that are read at once."""
@@ -90,16 +101,41 @@ class Track:
     time_unit: str = ""
     counts_steps: bool = False
 
+    def cut(self, frames: range) -> Piece:
+        """Reads the frames of a range; refuses a file that is damaged there."""
+        with refuse_damage(self.name):
+            return self.read(frames)
+
     def pieces(self, frames: range) -> Iterator[tuple[range, Piece]]:
         """Reads the frames of a range a few megabytes at a time."""
         start = 0
         length = 1
         while start < len(frames):
             part = frames[start : start + length]
-            piece = self.read(part)
+            piece = self.cut(part)
             yield part, piece
             start += length
             length = max(1, _PIECE_BYTES // max(1, piece.x[:1].nbytes))
+
+
+@contextmanager
+def refuse_damage(what: str) -> Iterator[None]:
+    """Turns what the reader of a format raises for a damaged file into one line."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # which one depends on the format and on the damaged byte
+        reason = " ".join(str(error).split())
+        raise InputError(f"{what} cannot be read: it is damaged or cut off ({reason})") from error
+
+
+def refuse_missing(path: Path) -> None:
+    """Refuses a path to nothing, or to a pipe or device, which would be waited for."""
+    if not path.exists():
+        raise InputError(f"{path} does not exist: give the path of an existing file")
+    if not (path.is_file() or path.is_dir()):
+        raise InputError(f"{path} is no regular file: give the path of one, or of a folder")
 
 
 def split_address(text: str) -> tuple[Path, str | None]:
