@@ -58,6 +58,7 @@ def _write_section(path: str, record: BaseModel | None, table: Mapping[str, Any]
     yield from _comment(_OWN if record is None else _read_summary(record))
     yield f"[{path}]"
     comments = {} if record is None else _read_comments(record)
+    table = table if record is None else _complete(record, table)
     inner = {key: getattr(record, key, None) for key in table}
     plain = [key for key, part in inner.items() if not _is_section(part)]
     for key in plain:
@@ -67,6 +68,14 @@ def _write_section(path: str, record: BaseModel | None, table: Mapping[str, Any]
         if key not in plain:
             yield ""
             yield from _write_section(f"{path}.{key}", part, table[key])
+
+
+def _complete(record: BaseModel, table: Mapping[str, Any]) -> dict[str, Any]:
+    """A table with the plain settings that are left out of recipes where they are the usual."""
+    usual = {key: getattr(record, key) for key in type(record).model_fields if key not in table}
+    plain = {key: value for key, value in usual.items() if isinstance(value, str | int | float)}
+    places = {key: place for place, key in enumerate(type(record).model_fields)}
+    return dict(sorted({**table, **plain}.items(), key=lambda item: places.get(item[0], -1)))
 
 
 def _write_value(key: str, value: object) -> str:
