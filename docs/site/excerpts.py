@@ -15,7 +15,7 @@ __all__ = ["MARK", "Excerpt", "read_excerpt", "show_excerpts"]
 
 ROOT = Path(__file__).parents[2]
 MARK = re.compile(r"^<!-- code: ([\w. ]+) -->$", re.MULTILINE)
-_SHORT = 16
+_SHORT = 18
 
 
 @dataclass(frozen=True)
