@@ -2,7 +2,7 @@
 
 import re
 
-from griffe import Extension, Object
+from griffe import Extension, Module, Object
 
 __all__ = ["OneExample"]
 
@@ -15,3 +15,7 @@ class OneExample(Extension):
         if obj.docstring is not None:
             text = obj.docstring.value
             obj.docstring.value = re.sub(r"^Example:$", "Examples:", text, flags=re.MULTILINE)
+
+    def on_package(self, *, pkg: Module, **rest: object) -> None:
+        """Hides the constructor that all records share: it takes any keyword, and says nothing."""
+        pkg["frozen.Frozen"].members.pop("__init__", None)

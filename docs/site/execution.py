@@ -52,7 +52,8 @@ def _run_or_recall(page: str, text: str) -> list[Output]:
     blocks = find_blocks(text)
     if not blocks:
         return []
-    key = hashlib.sha256(f"{_hash_package()}{page}{blocks}".encode()).hexdigest()[:32]
+    code = [(block.kind, block.text) for block in blocks]
+    key = hashlib.sha256(f"{_hash_package()}{page}{code}".encode()).hexdigest()[:32]
     kept = CACHE / f"{key}.json"
     if not kept.exists():
         start = time.monotonic()
@@ -68,7 +69,7 @@ def _run_or_recall(page: str, text: str) -> list[Output]:
 
 def _run(page: str, blocks: Iterable[Block]) -> str:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    # One thread: pages run side by side, and their numbers shall not depend on the machine's cores.
+    # One thread: pages run side by side, and numbers shall not depend on how many cores there are.
     threads = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     with TemporaryDirectory() as folder:
         recipes = Path(folder) / "recipes"

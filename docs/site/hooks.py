@@ -39,7 +39,9 @@ _notebooks: dict[str, str] = {}
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages of linked files and the look, and runs all blocks."""
     pages = {f"docs/{file.src_uri}": file.content_string for file in files.documentation_pages()}
-    wanted = [file for page, text in pages.items() for file in find_files(page, text)]
+    wanted = [
+        file for page, text in pages.items() for file in find_files(page, show_excerpts(text))
+    ]
     while wanted:
         file = wanted.pop()
         if to_uri(file) in _sources:
