@@ -13,6 +13,7 @@ __all__ = ["find_files", "relink", "show_file", "to_uri"]
 
 ROOT = Path(__file__).parents[2]
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
+_FILE_AS_WORDS = re.compile(r"\[[\w/]+\.md\](?=\(([^)\s#]+)[^)\s]*\))")
 _NAMED = re.compile(r"(?<![\[`])`((?:[\w.-]+/)*[\w.-]+\.(?:py|toml))`(?![\]`])")
 _FENCED = re.compile(r"^(?: {4})?```.*?^(?: {4})?```$", re.MULTILINE | re.DOTALL)
 _LANGUAGES = {".py": "python", ".toml": "toml", ".json": "json", ".cff": "yaml", ".js": "js"}
@@ -80,12 +81,23 @@ def _relink_prose(page: str, prose: str, found: set[str]) -> str:
                 return f"[{match[0]}]({lead(file)})"
         return match[0]
 
+    def entitle(match: re.Match[str]) -> str:
+        file = ROOT / posixpath.normpath(posixpath.join(posixpath.dirname(page), match[1]))
+        return f"[{_read_title(file)}]" if file.is_file() else match[0]
+
+    prose = _FILE_AS_WORDS.sub(entitle, prose)
     # Headings stay as they are: their anchors are made of their words.
     lines = [
         line if line.startswith(("#", "    ")) else _NAMED.sub(name, line)
         for line in _LINK.sub(link, prose).split("\n")
     ]
     return "\n".join(lines)
+
+
+def _read_title(page: Path) -> str:
+    """The title of a page without its apposition: "The method", not ", in the code's words"."""
+    heading = page.read_text(encoding="utf-8").partition("\n")[0]
+    return heading.removeprefix("# ").partition(",")[0]
 
 
 def show_file(file: str) -> str:

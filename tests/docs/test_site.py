@@ -186,6 +186,12 @@ def test_links_to_the_repository_become_pages(site):
     }
 
 
+def test_a_link_with_the_name_of_a_page_has_its_title_on_the_site(site):
+    relink = site("repository").relink
+    shown = relink("docs/cli.md", "see [method.md](method.md#scores)")
+    assert shown == "see [The method](method.md#scores)"
+
+
 def test_pages_become_notebooks(site):
     page = "# Title\n\nSee [this](other.md).\n\n```python\nprint(1)\n```\n\n```sh\nls\n```\n"
     cells, output = site("blocks").split_cells(page), site("execution").Output
