@@ -9,9 +9,9 @@ import re
 import sys
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
@@ -30,6 +30,8 @@ FIGURE = re.compile(r"\s*<!-- figure: (.*?) -->\n?", re.DOTALL)
 REMOTE = re.compile(
     r"""<(?:script|img|iframe|link)\b[^>]*?(?:src|href)=["']?(?:https?:)?//[^>]*>|@import[^;]*//"""
 )
+
+__all__ = ["on_files", "on_page_content", "on_page_markdown", "on_post_build"]
 
 _outputs: dict[str, list[Output]] = {}
 _sources: dict[str, str] = {}
@@ -59,7 +61,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     }
     for uri, content in assets.items():
         files.append(File.generated(config, uri, content=content))
-    _outputs.update(run_pages(pages))
+    try:
+        _outputs.update(run_pages(pages))
+    except RuntimeError as error:
+        raise PluginError(str(error)) from None
     for page in filter(_shows_outputs, pages):
         for number, output in enumerate(_outputs[page]):
             for place, figure in enumerate(output.figures):
@@ -92,7 +97,7 @@ def on_post_build(config: MkDocsConfig) -> None:
     copy_font(site / "assets" / "fonts")
     for path in (*site.rglob("*.html"), *site.glob("assets/site.css")):
         if remote := REMOTE.search(path.read_text(encoding="utf-8")):
-            raise RuntimeError(f"{path.relative_to(site)} asks another host: {remote[0][:200]}")
+            raise PluginError(f"{path.relative_to(site)} asks another host: {remote[0][:200]}")
 
 
 def _shows_outputs(source: str) -> bool:
@@ -110,7 +115,7 @@ def _show_outputs(uri: str, markdown: str, outputs: list[Output]) -> str:
         if cell.block is None and figures:
             found = FIGURE.match(text)
             if not found:
-                raise ValueError(f"{uri}: a figure needs words, <!-- figure: ... -->, after it")
+                raise PluginError(f"{uri}: a figure needs words, <!-- figure: ... -->, after it")
             shown = [_figure_uri(uri, number, place) for place in range(figures)]
             marks = [f"![{found[1]}]({Path(each).name})" for each in shown]
             text, figures = "\n" + "\n\n".join(marks) + "\n\n" + text[found.end() :], 0
@@ -145,5 +150,3 @@ def _copy_colours() -> str:
         f'[data-md-color-scheme="slate"] {{{light[1]}{dark[1]}\n}}\n'
     )
 
-
-__all__: list[Any] = ["on_files", "on_page_content", "on_page_markdown", "on_post_build"]
