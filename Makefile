@@ -35,7 +35,7 @@ results: $(STAMP)
 # The site, in build/site. The first build runs all code of the pages, in some minutes; a later one only
 # what has changed.
 docs: $(DOCS)
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # The pins (torch above all) come from constraints.txt; pyproject.toml has lower bounds only.
 $(STAMP): pyproject.toml constraints.txt

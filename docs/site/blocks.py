@@ -7,10 +7,19 @@ code; a Python block whose first line is a comment like `# mine.py` is also writ
 
 import ast
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Block", "Cell", "find_blocks", "is_python", "read_indented", "split_cells"]
+__all__ = [
+    "Block",
+    "Cell",
+    "find_blocks",
+    "is_python",
+    "read_indented",
+    "replace_indented",
+    "split_cells",
+]
 
 _FENCE = re.compile(r"^```(python|sh)\n(.*?)^```$\n?", re.MULTILINE | re.DOTALL)
 _ANY_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -55,12 +64,33 @@ def find_blocks(page: str) -> list[Block]:
 
 def read_indented(page: str) -> list[str]:
     """The indented blocks of a page without their indentation; those in lists are text."""
-    blocks, text, before = [], _ANY_FENCE.sub("", page), ""
-    for match in _INDENTED.finditer(text):
-        before = text[: match.start()].rstrip("\n").rpartition("\n\n")[2]
-        if not _LIST.match(before):
-            blocks.append("\n".join(line[4:] for line in match[0].split("\n")).strip("\n"))
-    return blocks
+    found: list[str] = []
+    replace_indented(page, found.append)
+    return found
+
+
+def replace_indented(page: str, replacement: Callable[[str], str | None]) -> str:
+    """A page with other text for some of its indented blocks.
+
+    Arguments:
+        page: The page.
+        replacement: Takes a block without its indentation; None leaves it as it is.
+    """
+    pieces, end = [], 0
+    for fence in [*_ANY_FENCE.finditer(page), None]:
+        text = page[end : fence.start() if fence else len(page)]
+
+        def replace(match: re.Match[str], text: str = text) -> str:
+            above = text[: match.start()].rstrip("\n").rpartition("\n\n")[2]
+            if _LIST.match(above):
+                return match[0]
+            code = "\n".join(line[4:] for line in match[0].split("\n")).strip("\n")
+            other = replacement(code)
+            return match[0] if other is None else other
+
+        pieces += [_INDENTED.sub(replace, text), fence[0] if fence else ""]
+        end = fence.end() if fence else end
+    return "".join(pieces)
 
 
 def is_python(code: str) -> bool:

@@ -17,7 +17,7 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from blocks import split_cells
+from blocks import is_python, replace_indented, split_cells
 from excerpts import show_excerpts
 from execution import Output, run_pages
 from mathematics import copy_font, to_mathml
@@ -80,7 +80,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     source = _sources.get(uri, f"docs/{uri}")
     if _shows_outputs(source):
         markdown = _show_outputs(uri, markdown, _outputs[source])
-    return relink(source, show_excerpts(markdown))
+    return relink(source, show_excerpts(replace_indented(markdown, _colour)))
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
@@ -98,6 +98,11 @@ def on_post_build(config: MkDocsConfig) -> None:
     for path in (*site.rglob("*.html"), *site.glob("assets/site.css")):
         if remote := REMOTE.search(path.read_text(encoding="utf-8")):
             raise PluginError(f"{path.relative_to(site)} asks another host: {remote[0][:200]}")
+
+
+def _colour(code: str) -> str | None:
+    # An indented block has no language; Python is told by itself.
+    return f"\n```python\n{code}\n```\n" if is_python(code) else None
 
 
 def _shows_outputs(source: str) -> bool:
@@ -149,4 +154,3 @@ def _copy_colours() -> str:
         f'[data-md-color-scheme="default"] {{{light[1]}\n}}\n'
         f'[data-md-color-scheme="slate"] {{{light[1]}{dark[1]}\n}}\n'
     )
-
