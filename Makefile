@@ -5,8 +5,9 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 STUDIO := .venv/.installed-studio
 DEV := .venv/.installed-dev
+DOCS := .venv/.installed-docs
 
-.PHONY: demo studio test lint format results clean
+.PHONY: demo studio test lint format results docs clean
 
 demo: $(STAMP)
 	$(BIN)/tampl demo --out runs/demo --seed $(SEED)
@@ -31,6 +32,11 @@ format: $(DEV)
 results: $(STAMP)
 	$(BIN)/python results/render.py
 
+# The site, in build/site. The first build runs all code of the pages, in some minutes; a later one only
+# what has changed.
+docs: $(DOCS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 # The pins (torch above all) come from constraints.txt; pyproject.toml has lower bounds only.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -48,6 +54,11 @@ $(STUDIO): $(STAMP)
 $(DEV): $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $(DEV)
+
+# What the site needs beyond what the library needs.
+$(DOCS): $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	touch $(DOCS)
 
 clean:
 	rm -rf .venv runs build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -1,4 +1,4 @@
-"""A trajectory of molecular dynamics: adenylate kinase, which closes; from PSF and DCD files.
+"""A trajectory of molecular dynamics: adenylate kinase, which opens; from PSF and DCD files.
 
     pip install 'tampl[md]' MDAnalysisTests; python examples/own_md.py
 

@@ -24,7 +24,9 @@ REGISTRIES = (
     *(ENCODERS, TRANSITIONS, READOUTS, DECODERS),
 )
 ROOT = Path(__file__).parents[2]
-FOLDERS = (".", "benchmarks", "docs", "docs/systems", "results")
+FOLDERS = (".", "benchmarks", "docs", "docs/api", "docs/systems", "docs/tutorials", "results")
+# The code of these runs when the site is built, which takes minutes.
+RUN_BY_THE_SITE = ("docs/index.md", "docs/tutorials/")
 PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for folder in FOLDERS
@@ -42,7 +44,11 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 ABSOLUTE = re.compile(r"(?<![\w.~/-])/(?:home|mnt|opt|private|root|tmp|Users|usr|var|work)\b.*")
 
-EXAMPLES = [name for name, text in PAGES.items() if BLOCK.search(text)]
+EXAMPLES = [
+    name
+    for name, text in PAGES.items()
+    if BLOCK.search(text) and not name.startswith(RUN_BY_THE_SITE)
+]
 
 
 @pytest.fixture
