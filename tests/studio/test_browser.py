@@ -177,7 +177,7 @@ def test_a_simulation_starts_is_drawn_and_stops(visit, exhibit):
 def test_a_running_simulation_can_be_stopped(visit, monkeypatch):
     def slow(*arguments, **settings):
         for piece in simulate_live(*arguments, **settings):
-            time.sleep(0.15)
+            time.sleep(0.4)
             yield piece
 
     monkeypatch.setattr(studio_app, "simulate_live", slow)
