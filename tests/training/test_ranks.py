@@ -281,6 +281,8 @@ def run_rank(rank, folder, ports):
     with join("cpu") as ranks:
         data = make_data(folder / "store")
         found["compared"] = compare_all(data, ranks)
+        if ranks.leads:  # a lone training, which waits for nobody
+            found["lone"] = record(make_trainer(data, METHODS["jld-vic"], ALONE, epochs=25), 1)
         found["tensors"] = tell_tensors(ranks)
         found["errors"] = tell_errors(ranks, data)
         found["unused"] = record(make_trainer(data, Jld(), ranks, spec=with_unused()), 6)
@@ -410,6 +412,11 @@ def test_two_ranks_make_the_steps_of_one(ranks, alone, name):
         for theirs, ours in zip(their_scales, scales, strict=True):
             known = {key: value for key, value in vars(ours).items() if value is not None}
             assert {key: vars(theirs)[key] for key in known} == pytest.approx(known, rel=1e-5)
+
+
+@pytest.mark.slow
+def test_a_lone_training_beside_sums_over_nobody(ranks, alone):
+    assert ranks[0]["lone"][0] == alone["jld-vic"][0][: len(ranks[0]["lone"][0])]
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import current_thread, main_thread
@@ -37,6 +38,9 @@ Result = TypeVar("Result")
 _PATIENCE = timedelta(days=1)
 """How long ranks wait: the others do while the leader simulates, validates and evaluates. A rank
 that has died is noticed at once, by its closed connection or by torchrun."""
+
+_SUMS: ContextVar[bool] = ContextVar("sums", default=True)
+"""Whether a shared training asks for sums: a lone one may run beside it, in the same group."""
 
 _STEPS_BETWEEN_LOOKS = 16
 """An interrupt ends a training within so many steps; a look costs some 0.1 ms."""
@@ -198,6 +202,15 @@ class Ranks:
             raise KeyboardInterrupt
 
     @contextmanager
+    def summing(self) -> Iterator[None]:
+        """Lets `sum_over_ranks` sum over these ranks, and over no others of the process."""
+        token = _SUMS.set(self.size > 1)
+        try:
+            yield
+        finally:
+            _SUMS.reset(token)
+
+    @contextmanager
     def postponing_interrupts(self) -> Iterator[None]:
         """Lets Ctrl-C and SIGTERM wait until all ranks can stop together."""
         ours = self._now
@@ -249,7 +262,7 @@ def sum_over_ranks(value: Tensor) -> Tensor:
     what is descended, is that of the loss of the whole batch. Every rank must call this; a lone
     process has the value already.
     """
-    if not (distributed.is_available() and distributed.is_initialized()):
+    if not (_SUMS.get() and distributed.is_available() and distributed.is_initialized()):
         return value
     return _Sum.apply(value)
 

@@ -135,7 +135,8 @@ class Stepper:
         read = dict(zip(self._read_names, given[count:], strict=True))
         batch = self.gather(starts, noise, read)
         assert self._shared is not None
-        values = self._shared(batch)
+        with self.ranks.summing():
+            values = self._shared(batch)
         self.optimiser.zero_grad()
         values[0].backward()
         if self.stage.optimiser.clip:
