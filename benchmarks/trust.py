@@ -32,6 +32,7 @@ from tampl.forecast import DISAGREEMENT, MANY_HELD, Forecast
 from tampl.lab.provenance import provenance
 from tampl.lab.recipes import read_recipe
 from tampl.lab.runs import Run
+from tampl.models import resolve_device
 
 METHODS = ("tampl", "tampl+")
 SIZES = (3, 5)
@@ -52,8 +53,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     arguments = parser.parse_args()
     seeds = [int(seed) for seed in arguments.seeds.split(",")]
-    trained = provenance("cpu")
     if arguments.what == "double-well":
+        trained = provenance(resolve_device("auto"))
         models, test = train_double_wells(seeds)
         description = test.description
         families = {
