@@ -30,6 +30,10 @@ ILLUSTRATIVE = {
     ("docs/scaling.md", "# simulate_slurm.py"): "needs a SLURM cluster",
     ("docs/scaling.md", "# compare_slurm.py"): "needs a SLURM cluster",
     ("docs/scaling.md", "# simulate_kubernetes.py"): "needs a Kubernetes cluster",
+    (
+        "docs/scaling.md",
+        "# train.py, started by: torchrun --nproc-per-node 4 train.py",
+    ): "needs torchrun; tests/training/test_ranks.py runs the same calls",
 }
 FORMER = {"tampl train --profile"}  # an option of an older version, of which there is a record
 LANGUAGES = {"python", "sh", "toml", "bibtex"}

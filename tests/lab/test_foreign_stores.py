@@ -71,7 +71,8 @@ def test_a_recipe_is_complete_and_commented_and_gives_the_same_run(stores, run):
     assert recipe.as_tables() == proposed.as_tables()
     tables = tomllib.loads(printed)
     assert tables["training"].keys() == type(recipe.training).model_fields.keys()
-    assert (tables["training"].pop("lag"), tables["training"].pop("order")) == (1, "random")
+    usual = {"lag": 1, "order": "random", "partitions": 1}
+    assert {key: tables["training"].pop(key) for key in usual} == usual
     assert tables == proposed.as_tables()  # which leave out what is usual
     assert recipe.system is None and recipe.data is None
     train = store.dataset("train")

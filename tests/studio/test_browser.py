@@ -177,7 +177,8 @@ def test_a_simulation_starts_is_drawn_and_stops(visit, exhibit):
 def test_a_running_simulation_can_be_stopped(visit, monkeypatch):
     def slow(*arguments, **settings):
         for piece in simulate_live(*arguments, **settings):
-            time.sleep(0.4)
+            # Once the page counts a trajectory, there is time to stop the others.
+            time.sleep(4 if piece.member else 0.15)
             yield piece
 
     monkeypatch.setattr(studio_app, "simulate_live", slow)
