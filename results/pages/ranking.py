@@ -44,7 +44,8 @@ def _cells(name: str, methods: Mapping[str, Mapping[str, Record]]) -> Iterator[s
             values = [part(run)[key] for run in runs.values()]
             known = None if None in values else summarize(values)
             yield MISSING if known is None else spread_text(known.mean, known.std)
-    yield f"{100 * mean(run['held'] for run in runs.values()):.2g} %"
+    held = 100 * mean(run["held"] for run in runs.values())
+    yield f"{held:.2g} %" if held < 10 else f"{held:.0f} %"
     ours, theirs = (
         {int(seed): run["rmse"] for seed, run in methods[key].items()} for key in (name, ANCHOR)
     )
