@@ -96,15 +96,18 @@ def measure(
     for _ in range(1 + epochs):
         for name, trainer in trainers.items():
             drop_cache(store)
-            selection = trainer._selection(trainer.epoch)
+            selections = trainer._selections(trainer.epoch)
             seconds = sum(trainer.run_epoch().seconds.values())
-            rates[name].append(len(selection.pairs) / seconds)
+            rates[name].append(sum(len(each.pairs) for each in selections) / seconds)
     for name in ("random", "blocks"):
         pairs = zip(rates[name][1:], rates["in_memory"][1:], strict=True)
         yield f"ratio_{name}", median(a / b for a, b in pairs)
     for name, values in rates.items():
         yield f"pairs_per_second_{name}", median(values[1:])
-    yield "pairs_in_an_epoch", len(trainers["in_memory"]._selection(0).pairs)
+    yield (
+        "pairs_in_an_epoch",
+        sum(len(each.pairs) for each in trainers["in_memory"]._selections(0)),
+    )
     yield "bytes_in_memory", held.x.nbytes
     yield "bytes_on_disk", lazy.x.nbytes
 
