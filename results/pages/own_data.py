@@ -33,7 +33,8 @@ Four data sets are written as files, imported by `tampl import` and learnt by TA
 setting. A forecast counts as good if its RMSE is below half of \
 the better of mean trajectory and persistence, or within 1.5 floors: {good} of {len(found)} are. \
 Trajectories are those of training, validation and test set, the last as initial states times \
-members. {seeded(seeds)}; mean and deviation over seeds. Each training ran on one core, with other work beside it (minutes are upper bounds), of \
+members. {seeded(seeds)}; mean and deviation over seeds. Each training ran on one core, with \
+other work beside it (minutes are upper bounds), of \
 {machine(record)}. `results/{RECORD}`, made by `benchmarks/own_data.py`.
 
 {table((*header, "RMSE over the better of both", "RMSE over floor", "minutes", "good"), shown)}

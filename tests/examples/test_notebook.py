@@ -15,7 +15,7 @@ def test_the_notebook_runs_and_leaves_a_picture_and_a_model(tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "2"}
     done = subprocess.run(
         [sys.executable, "-W", "error", EXAMPLE],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1200,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"forecast.png", "model.safetensors"}

@@ -1,6 +1,7 @@
 """Every format of arrays and pictures gives the arrays that were written, cut as `split` cuts."""
 
 import json
+import os
 from pathlib import Path
 
 import h5py
@@ -14,6 +15,7 @@ from command import call
 from tampl import Dataset, Vector
 from tampl.data import Store, check_store
 from tampl.lab.sources import ImportSpec, import_trajectories
+from tampl.lab.sources.tracks import Reading
 
 RUNS, FRAMES, SIZE = 20, 6, 3
 WALK = np.random.default_rng(0).normal(size=(RUNS, FRAMES, SIZE)).cumsum(axis=1)
@@ -128,6 +130,38 @@ def test_files_of_one_trajectory_each_with_tables_beside_them(tmp_path):
     store = take(tmp_path, *files, "--observable", "{stem}.csv", "--interval", 0.5)
     assert [o.symbol for o in store.description.observables] == ["r", "minus"]
     agrees(store, y=np.stack([RADII, -RADII], axis=-1))
+
+
+@pytest.mark.parametrize("suffix", [".h5", ".npz", ".xyz"])
+def test_more_files_than_a_process_may_open(tmp_path, monkeypatch, suffix):
+    resource = pytest.importorskip("resource")
+    if suffix == ".xyz":
+        pytest.importorskip("MDAnalysis")
+    monkeypatch.chdir(tmp_path)
+    points = np.random.default_rng(0).normal(size=(100, 4, 3, 3)).round(3)
+    for k, x in enumerate(points):
+        if suffix == ".h5":
+            with h5py.File(f"{k:03}.h5", "w") as file:
+                file["x"] = x.reshape(4, -1)
+        elif suffix == ".npz":
+            np.savez(f"{k:03}.npz", x=x.reshape(4, -1))
+        else:
+            rows = ["3\nm\n" + "".join(f"C {a} {b} {c}\n" for a, b, c in frame) for frame in x]
+            Path(f"{k:03}.xyz").write_text("".join(rows))
+    spec = ImportSpec(
+        files=(f"*{suffix}",),
+        observables=("radius-of-gyration",),
+        interval=1,
+        reading=Reading(molecule=suffix == ".xyz"),
+    )
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    here = len(os.listdir("/dev/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (here + 85, before[1]))
+    try:
+        store = import_trajectories(spec, "store", progress=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert len(store.dataset("train")) == 80
 
 
 def test_a_table_may_begin_with_a_mark_and_is_read_anew_when_it_changes(tmp_path, monkeypatch):

@@ -7,10 +7,12 @@ interrupted one, to the same bytes, and another one is refused. `source.json` in
 store says where its data came from.
 """
 
+import gc
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,9 @@ __all__ = ["SOURCE", "ImportSpec", "import_trajectories"]
 
 KERNEL = "import-1"
 SOURCE = "source.json"
+
+_MOST_OPEN = 32
+"""Files of trajectories that are open at a time."""
 
 _DIGITS = 6
 """Of an interval that is taken from times, which may be rounded to 32 bits."""
@@ -192,10 +197,24 @@ def _find_tracks(spec: ImportSpec) -> list[Track]:
     if len(formats) < len(spec.files):
         twice = next(text for text in spec.files if spec.files.count(text) > 1)
         raise InputError(f"{twice} is given twice; give each trajectory once")
-    tracks: list[Track] = []
-    for text in spec.files:
+
+    @lru_cache(maxsize=_MOST_OPEN)
+    def open_tracks(text: str) -> list[Track]:
+        # MDAnalysis closes a file when its reader is collected, which is part of a cycle.
+        if open_tracks.cache_info().misses % _MOST_OPEN == 0:
+            gc.collect()
         with refuse_damage(text):
-            tracks += FORMATS[name](text, spec.reading)
+            return FORMATS[name](text, spec.reading)
+
+    # A track keeps its file open, and a process may open some hundred files only.
+    def read_again(text: str, number: int, frames: range) -> Piece:
+        return open_tracks(text)[number].read(frames)
+
+    tracks = [
+        replace(track, read=partial(read_again, text, number))
+        for text in spec.files
+        for number, track in enumerate(open_tracks(text))
+    ]
     for track in tracks:
         if track.frames < 2:
             raise InputError(
