@@ -10,7 +10,10 @@ TOML file,
     seed = 43                               # the recipe's by default
     set = { "training.epochs" = 13, "methods.tampl+.refit.hidden" = [512, 512] }
 
-and every process that is started with the same list and the same folder takes the next trial that
+A trial with `representation = "NAME"` takes the encoder and the readout of the finished trial NAME
+(with `--keep-models`) and makes the rest of TAMPL+ anew: its refit and its map.
+
+Every process that is started with the same list and the same folder takes the next trial that
 nobody has taken, so that several share a GPU. Each trial leaves OUT/NAME.json.
 
     tampl simulate recipes/sirs.toml --out runs/sirs
@@ -25,7 +28,7 @@ import time
 import tomllib
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +36,18 @@ import numpy as np
 import torch
 
 import tampl
+from tampl import TamplPlus
 from tampl.data import References, Store, generate
+from tampl.description import Description
 from tampl.errors import InputError
 from tampl.evaluation import Evaluation, evaluate
 from tampl.files import strict_json
 from tampl.lab.cli.entry import keep_freed_memory
 from tampl.lab.provenance import provenance
 from tampl.lab.recipes import Recipe, read_recipe
-from tampl.models import resolve_device
-from tampl.training import DivergenceError
+from tampl.methods.base import Method
+from tampl.models import ModelSpec, Modules, resolve_device
+from tampl.training import DivergenceError, TrainingSpec, Turn
 
 TRUTH_SEED = 1
 """The data seed of the initial states that trials are scored on."""
@@ -55,12 +61,14 @@ class Trial:
         name: Of its file.
         method: What is trained.
         seed: Training seed; the recipe's if None.
+        representation: The trial whose encoder and readout are taken; its own if None.
         settings: Values by dotted paths into the recipe.
     """
 
     name: str
     method: str = "tampl"
     seed: int | None = None
+    representation: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def resolve(self, recipe: Recipe) -> Recipe:
@@ -68,6 +76,28 @@ class Trial:
         for path, value in self.settings.items():
             recipe = recipe.with_value(path, value)
         return recipe.with_seed(self.seed)
+
+
+class PlusOnRepresentation(Method):
+    """TAMPL+ on an encoder and a readout that are trained already.
+
+    Attributes:
+        plus: TAMPL+, whose first part is left out.
+        file: The model that they are taken from.
+    """
+
+    plus: TamplPlus
+    file: Path
+
+    def modules(self, spec: ModelSpec, description: Description) -> Modules:
+        built, other = self.plus.modules(spec, description), tampl.load(self.file)
+        for ours, theirs in ((built.encoder, other.encoder), (built.readout, other.readout)):
+            ours.load_state_dict(theirs.state_dict())
+        return built
+
+    def turns(self, training: TrainingSpec) -> tuple[Turn, ...]:
+        representation, *rest = self.plus.turns(training)
+        return replace(representation, stages=(), epochs=1), *rest
 
 
 def main() -> None:
@@ -103,7 +133,8 @@ def main() -> None:
     for trial in take(trials, arguments.out):
         began = time.perf_counter()
         try:
-            model, seconds = fit(trial, recipe, train, valid, device=device)
+            method = find_method(trial, recipe, arguments.out)
+            model, seconds = fit(method, trial.resolve(recipe), train, valid, device=device)
             found = describe_model(model, truth) | {"seconds": seconds}
             if arguments.keep_models:
                 model.save(arguments.out / f"{trial.name}.safetensors")
@@ -116,6 +147,7 @@ def main() -> None:
             "name": trial.name,
             "method": trial.method,
             "seed": trial.resolve(recipe).training.seed,
+            "representation": trial.representation,
             "settings": dict(trial.settings),
             **found,
             "total_s": time.perf_counter() - began,
@@ -160,12 +192,24 @@ def make_truth(recipe: Recipe, path: Path, *, states: int, device: str) -> Refer
     return generate(system.on(kernel), other, path).references("test")
 
 
+def find_method(trial: Trial, recipe: Recipe, out: Path) -> Method:
+    """What a trial trains; waits for the trial whose representation it takes."""
+    method = trial.resolve(recipe).method(trial.method)
+    if trial.representation is None:
+        return method
+    if not isinstance(method, TamplPlus):
+        raise InputError(f"{trial.name} takes a representation; only TAMPL+ can")
+    while not (out / f"{trial.representation}.json").exists():  # written after the model
+        time.sleep(1)
+    return PlusOnRepresentation(plus=method, file=out / f"{trial.representation}.safetensors")
+
+
 def fit(
-    trial: Trial, recipe: Recipe, train: tampl.Dataset, valid: tampl.Dataset, *, device: str
+    method: Method, recipe: Recipe, train: tampl.Dataset, valid: tampl.Dataset, *, device: str
 ) -> tuple[tampl.MacroModel, float]:
     """Trains; the model and the seconds."""
-    recipe, began = trial.resolve(recipe), time.perf_counter()
-    model = recipe.method(trial.method).fit(
+    began = time.perf_counter()
+    model = method.fit(
         train,
         valid,
         architecture=recipe.model,

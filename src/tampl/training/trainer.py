@@ -57,6 +57,9 @@ __all__ = ["DivergenceError", "EpochRecord", "Trainer"]
 WATCHED_PAIRS = 2048
 """Pairs, evenly over the data, whose latent states tell the scale after every epoch."""
 
+WHOLE = -1
+"""Where other numbers name a part of the frames: all of them, unmoved."""
+
 
 class DivergenceError(InputError):
     """A loss that is no longer finite."""
@@ -218,8 +221,7 @@ class Trainer:
         ]
 
     def _refresh(self, stage: Stage) -> None:
-        alike = self.training.fraction == 1 and not self.training.symmetries
-        part = 0 if alike else self._part(stage)
+        part = self._cache_part(stage)
         self._views.show(part)
         if self._cached == part or not stage.needs & {"z", "z_next"}:
             return
@@ -227,7 +229,7 @@ class Trainer:
             size = (len(self.frames), self.modules.spec.latent_dim)
             self._cache = self.frames.macrostates.new_zeros(size)
         # In place: a recorded step reads the cache where it is.
-        if self.training.fraction < 1:
+        if self.training.fraction < 1 and part != WHOLE:
             index = torch.cat([each.frames for each in self._selections(part)]).unique()
             self._cache[index] = self._encode(index)
         elif self.frames.present is not None:
@@ -236,6 +238,15 @@ class Trainer:
         else:
             self._cache.copy_(self._encode())
         self._cached = part
+
+    def _cache_part(self, stage: Stage) -> int:
+        """Number of the part of the frames that a stage's latent states are of."""
+        if self.training.symmetries:
+            return self._part(stage)
+        # Where nothing will move the encoder again, all frames are encoded once and for all.
+        coming = (each for stages in self.schedule[self.epoch :] for each in stages)
+        final = not any("encoder" in each.moves for each in coming)
+        return WHOLE if self.training.fraction == 1 or final else self._part(stage)
 
     def _batches(
         self, stage: Stage
@@ -347,11 +358,9 @@ class Trainer:
         Arguments:
             index: The pairs that are here.
         """
-        whole, after = (
-            self.training.fraction == 1 and self._cached is not None,
-            index + self.frames.lag,
-        )
-        if self._cache is not None and whole:
+        after = index + self.frames.lag
+        cached = self.training.fraction == 1 and self._cached is not None
+        if self._cache is not None and (cached or self._cached == WHOLE):
             latents = Latents(self._cache[index], self._cache[after])
         else:
             latents = Latents(self._encode(index), self._encode(after))
