@@ -186,7 +186,8 @@ def test_tampl_plus_is_tampl_first_and_then_moves_the_transition_alone(bench):
         assert stage.loss(plus.modules, batch).total.item() < before
     torch.testing.assert_close(dict(plus.modules.encoder.state_dict()), frozen, rtol=0, atol=0)
     # Calibrated on latent states and macrostates together.
-    assert transition.sigma.shape == (3 + 3,) and not (transition.sigma == 1).any()
+    assert transition.increment.axes.shape == (3 + 3, 3 + 3)
+    assert not torch.equal(transition.increment.axes, torch.eye(3 + 3))
     assert plus.steppers["refit"].steps == 3 * 14
 
 

@@ -6,6 +6,7 @@ from torch import nn
 
 from tampl.flow import flow_matching_loss, midpoint, solve
 from tampl.models import CalibratedFlowTransition, DeterministicTransition, FlowTransition
+from tampl.models.transitions import LEAST_WIDTH, Units
 from tampl.nn import VelocityMLP
 from tampl.seeding import ambient_seed, torch_generator
 
@@ -118,16 +119,46 @@ def make_calibrated(dtype, device):
     return CalibratedFlowTransition(flow).to(device, dtype)
 
 
-def test_a_calibrated_flow_has_the_loss_of_standardised_increments(dtype, device, pairs):
+def test_units_are_uncorrelated_and_of_one_size():
+    """Whatever linear mixture the values are of, and back to the same values."""
+    generator = torch_generator(0, "units")
+    mixture = torch.randn(4, 4, generator=generator, dtype=torch.float64)
+    x = torch.randn(500, 4, generator=generator, dtype=torch.float64) @ mixture + 7.0
+    units = Units(4).double()
+    units.calibrate(x)
+    u = units(x)
+    torch.testing.assert_close(u.mean(dim=0), torch.zeros(4, dtype=torch.float64))
+    covariance = u.T @ u / (len(u) - 1)
+    torch.testing.assert_close(covariance, torch.eye(4, dtype=torch.float64), rtol=0, atol=1e-8)
+    torch.testing.assert_close(units.inverse(u), x)
+
+
+def test_units_do_not_blow_up_what_hardly_varies():
+    """A direction that is fixed, as a conserved sum, keeps a width beside the widest."""
+    x = torch.randn(500, 2, generator=torch_generator(0, "fixed"), dtype=torch.float64)
+    x = torch.cat([x, -x.sum(dim=1, keepdim=True)], dim=1)  # the three sum to zero
+    units = Units(3).double()
+    units.calibrate(x)
+    assert units(x).isfinite().all()
+    narrow = torch.linalg.svdvals(units.back / x.std(dim=0))
+    torch.testing.assert_close(narrow[-1], LEAST_WIDTH * narrow[0])
+    torch.testing.assert_close(units.inverse(units(x)), x)
+
+
+def test_a_calibrated_flow_has_the_loss_of_increments_in_their_units(dtype, device, pairs):
     calibrated = make_calibrated(dtype, device)
     z, z_next = pairs
     calibrated.calibrate(z, z_next)
-    increment = z_next - z
-    target = (increment - increment.mean(dim=0)) / increment.std(dim=0)
-    condition = (z - z.mean(dim=0)) / z.std(dim=0)
+    state, increment = Units(DIM).to(device, dtype), Units(DIM).to(device, dtype)
+    state.calibrate(z)
+    increment.calibrate(z_next - z)
     noise = calibrated.draw(6, torch_generator(0, device=device))
     expected = flow_matching_loss(
-        calibrated.flow.velocity, condition, target, s=noise["s"], epsilon=noise["epsilon"]
+        calibrated.flow.velocity,
+        state(z),
+        increment(z_next - z),
+        s=noise["s"],
+        epsilon=noise["epsilon"],
     )
     torch.testing.assert_close(calibrated.loss(z, z_next, noise), expected)
 

@@ -38,7 +38,7 @@ from .defaults import Part, complete_architecture, default_training
 
 __all__ = ["Method", "make_trainer", "rollout_rmse"]
 
-_INTERNAL = ("calibrated-flow", "joint-flow")
+_INTERNAL = ("joint-flow",)
 """Transitions that a method fits on a finished representation; no training starts from them."""
 
 _VALIDATION = 0.1

@@ -22,7 +22,6 @@ from .parts import DTYPES, Precision, Widths
 __all__ = [
     "TRANSITIONS",
     "AnyTransition",
-    "CalibratedFlowSpec",
     "CalibratedFlowTransition",
     "DeterministicTransition",
     "FlowMap",
@@ -34,10 +33,14 @@ __all__ = [
     "Noise",
     "Transition",
     "TransitionSpec",
+    "Units",
     "register_transition",
 ]
 
 Noise = Mapping[str, Tensor]
+
+LEAST_WIDTH = 0.05
+"""The least standard deviation in `Units`, in that of the widest direction."""
 
 
 class Transition(nn.Module, ABC):
@@ -163,15 +166,64 @@ class FlowMap(nn.Module):
         return epsilon + self.mlp(torch.cat([epsilon, z], dim=-1))
 
 
+class Units(nn.Module):
+    r"""Coordinates in which values vary alike in all directions, and independently at that.
+
+        u = (x - c) A,    A = diag(1 / w) V diag(1 / s),
+
+    with mean c and standard deviations w of the values, and s^2 and V the eigenvalues and the
+    eigenvectors of their correlations. The coordinates of latent states and macrostates are much
+    correlated (on SIRS one direction has most of the variance), and what is small in the variance
+    may decide the future. No s counts as less than `LEAST_WIDTH` of the largest: what varies less
+    is noise, or fixed, as a sum of observables that is conserved.
+
+    Arguments:
+        size: Number of coordinates.
+    """
+
+    centre: Tensor
+    axes: Tensor
+    back: Tensor
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.register_buffer("centre", torch.zeros(size))
+        self.register_buffer("axes", torch.eye(size))
+        self.register_buffer("back", torch.eye(size))
+
+    @torch.no_grad()
+    def calibrate(self, x: Tensor) -> None:
+        """Takes the units of values (n, size)."""
+        # A dimension that does not vary, as after a collapse, must not be divided by zero.
+        width = x.std(dim=0).clamp_min(torch.finfo(x.dtype).eps)
+        scaled = (x - x.mean(dim=0)) / width
+        correlation = (scaled.T @ scaled / (len(x) - 1)).double().cpu()
+        variances, turn = torch.linalg.eigh(correlation)
+        # The sign of an eigenvector is anybody's choice: its largest component is positive.
+        largest = turn.gather(0, turn.abs().argmax(dim=0, keepdim=True))
+        turn = turn * torch.where(largest < 0, -1.0, 1.0)
+        s = variances.clamp_min(0).sqrt()
+        s = s.clamp_min(LEAST_WIDTH * float(s[-1])).clamp_min(torch.finfo(x.dtype).eps)
+        turn, s, width = (value.to(x) for value in (turn, s, width))
+        self.centre.copy_(x.mean(dim=0))
+        self.axes.copy_(turn / s / width[:, None])
+        self.back.copy_((turn * s).T * width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The coordinates u of x."""
+        return (x - self.centre) @ self.axes
+
+    def inverse(self, u: Tensor) -> Tensor:
+        """The x of coordinates u."""
+        return self.centre + u @ self.back
+
+
 class CalibratedFlowTransition(Transition):
     r"""A conditional flow in the units of the latent states it was calibrated on.
 
-    The condition is the standardised z_t, the target the standardised increment,
-
-        (z_{t+1} - z_t - m) / sigma,
-
-    so that the flow's base noise is as wide as what it becomes. Nothing in this loss holds the
-    scale of the latent states, so it is for a representation that no longer moves.
+    The condition is z_t in its own units, the target is the increment z_{t+1} - z_t in its own, so
+    that the flow's base noise is as wide as what it becomes, in every direction. Nothing in this
+    loss holds the scale of the latent states, so it is for a representation that no longer moves.
 
     Arguments:
         flow: The flow in those units.
@@ -179,35 +231,21 @@ class CalibratedFlowTransition(Transition):
             takes its place in a step. The flow stays, to compare with (`map = None`).
     """
 
-    centre: Tensor
-    width: Tensor
-    m: Tensor
-    sigma: Tensor
-
     def __init__(self, flow: FlowTransition, map: FlowMap | None = None) -> None:
         super().__init__()
         self.flow = flow
         self.map = map
         self.noise_dim = flow.noise_dim
-        for name, value in (("centre", 0.0), ("width", 1.0), ("m", 0.0), ("sigma", 1.0)):
-            self.register_buffer(name, torch.full((self.noise_dim,), value))
+        self.state = Units(self.noise_dim)
+        self.increment = Units(self.noise_dim)
 
-    @torch.no_grad()
     def calibrate(self, z: Tensor, z_next: Tensor) -> None:
-        """Takes centre and width of latent states (n, d), and those of their increments."""
-        # A dimension that does not vary, as after a collapse, must not be divided by zero.
-        least = torch.finfo(z.dtype).eps
-        increment = z_next - z
-        for own, value in (
-            (self.centre, z.mean(dim=0)),
-            (self.width, z.std(dim=0).clamp_min(least)),
-            (self.m, increment.mean(dim=0)),
-            (self.sigma, increment.std(dim=0).clamp_min(least)),
-        ):
-            own.copy_(value)
+        """Takes the units of latent states (n, d), and those of their increments."""
+        self.state.calibrate(z)
+        self.increment.calibrate(z_next - z)
 
     def loss(self, z: Tensor, z_next: Tensor, noise: Noise) -> Tensor:
-        return self.flow.loss(self._condition(z), (z_next - z - self.m) / self.sigma, noise)
+        return self.flow.loss(self.state(z), self.increment(z_next - z), noise)
 
     def map_loss(self, z: Tensor, epsilon: Tensor) -> Tensor:
         """Squared distance of the map from the flow's solution, mean over batch and dimensions.
@@ -217,25 +255,21 @@ class CalibratedFlowTransition(Transition):
             epsilon: Base noise, (B, d).
         """
         assert self.map is not None
-        condition = self._condition(z)
+        condition = self.state(z)
         with torch.no_grad():
             target = self.flow(condition, epsilon)
         return (self.map(epsilon, condition) - target).square().mean()
 
     def spread(self, z: Tensor) -> Tensor:
-        return self.flow.spread(z / self.sigma)
+        return self.flow.spread(z @ self.increment.axes)
 
     def draw(self, count: int, generator: torch.Generator) -> Noise:
         return self.flow.draw(count, generator)
 
     def forward(self, z: Tensor, noise: Tensor) -> Tensor:
-        condition = self._condition(z)
-        if self.map is None:
-            return z + self.m + self.sigma * self.flow(condition, noise)
-        return z + self.m + self.sigma * self.map(noise, condition)
-
-    def _condition(self, z: Tensor) -> Tensor:
-        return (z - self.centre) / self.width
+        condition = self.state(z)
+        u = self.flow(condition, noise) if self.map is None else self.map(noise, condition)
+        return z + self.increment.inverse(u)
 
 
 class TransitionSpec(Frozen, ABC):
@@ -345,22 +379,10 @@ class JointFlowSpec(TransitionSpec):
         return CalibratedFlowTransition(flow, own)
 
 
-class CalibratedFlowSpec(TransitionSpec):
-    """A flow of standardised increments of z; models of earlier versions of `tampl+` have it."""
-
-    name: Literal["calibrated-flow"]
-    flow: FlowTransitionSpec
-
-    def build(self, latent_dim: int) -> Transition:
-        """Builds the transition."""
-        return CalibratedFlowTransition(self.flow.build(latent_dim))
-
-
 TRANSITIONS: dict[str, type[TransitionSpec]] = {
     "linear": LinearTransitionSpec,
     "mlp": MLPTransitionSpec,
     "flow": FlowTransitionSpec,
-    "calibrated-flow": CalibratedFlowSpec,
     "joint-flow": JointFlowSpec,
 }
 """Every specification of a transition by its name."""
