@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from statistics import mean
 
-from tampl.evaluation.comparison import ANCHOR, Comparison, Verdict
-from tampl.lab.report.grids import name_of, score_text
+from tampl.evaluation.comparison import ANCHOR, Comparison, Verdict, summarize_known
+from tampl.lab.report.grids import MISSING, name_of, score_text, spread_text
 from tampl.lab.report.tables import comparison_grid, difference_grid
 from tampl.lab.runs import RunRecord
 
 from . import paper
 from .records import SEED, Record, Records, Section
-from .tables import listed, seeded, table, trained
+from .tables import listed, seeded, spread, table, trained
 
 VERDICTS = {
     Verdict.WORSE: "worse",
@@ -18,6 +18,11 @@ VERDICTS = {
     Verdict.BETTER: "better",
     None: "one seed, no interval",
 }
+
+METRICS = ("rmse", "mmd")
+
+BEFORE = "compare-sirs-71f73e5.json"
+"""The column before, with another refit of TAMPL+."""
 
 EARLIER = ("compare-sirs-40.json", "compare-sirs-48.json", "sirs-tampl-42.json")
 """Comparisons and a run with other settings, the latest first."""
@@ -59,6 +64,32 @@ The second of them again, all methods with seed {SEED}.
 
 One simulated trajectory from each of the two.
 """
+
+
+def write_envelope(records: Records) -> str:
+    """The scores inside limits and envelope beside the paper's plain ones."""
+    lines = []
+    for method in records.comparisons["sirs"].choices:
+        own = [run for run in records.runs("sirs") if run.method == method]
+        trusts = [run.trust for run in own if run.trust is not None]
+        ours = [_summary([getattr(run.scores[method], key) for run in own]) for key in METRICS]
+        plain = [_summary([getattr(trust.plain, key) for trust in trusts]) for key in METRICS]
+        held = 100 * mean(trust.held for trust in trusts)
+        lines.append([name_of(method), *ours, *plain, f"{held:.2g} %"])
+    return f"""\
+### With and without the envelope
+
+The scores above are inside limits and envelope, and from the observed y_0; plain ones are the \
+paper's algorithm with the same models (`limits=False`). Held is the fraction of members and \
+times that had to be brought back into the envelope.
+
+{table(["", "RMSE", "MMD²", "plain RMSE", "plain MMD²", "held"], lines)}
+"""
+
+
+def _summary(values: Sequence[float | None]) -> str:
+    known = summarize_known(values)
+    return MISSING if known is None else spread_text(known.mean, known.std)
 
 
 def describe_runs(runs: Sequence[RunRecord], column: Comparison) -> str:
@@ -132,8 +163,13 @@ Where parts are trained one after another, their epochs add up. The ledger, `res
 def write_earlier(records: Records) -> str:
     """What was run with earlier settings of the recipe."""
     latest, before, first = (records.load(name) for name in EARLIER)
+    column = records.load(BEFORE)
     return f"""\
 ### Earlier settings
+
+{column["settings"]["note"]} RMSE and MMD² of TAMPL+ were \
+{spread(column["scores"]["tampl+"]["rmse"])} and {spread(column["scores"]["tampl+"]["mmd"])}: \
+`results/{BEFORE}`. The plain scores of the other methods are nearly the same as then.
 
 {_describe_comparison(latest)}: `results/{EARLIER[0]}`. {latest["settings"]["note"]} \
 {_describe_comparison(before)}: `results/{EARLIER[1]}`. Before that, one run of \
@@ -159,8 +195,8 @@ def _describe_comparison(record: Record) -> str:
     )
 
 
-COLUMN = (Section(write_column, ("sirs",)),)
+COLUMN = (Section(write_column, ("sirs",)), Section(write_envelope, ("sirs",)))
 RUNS = (
     Section(write_runs, ("sirs", "plan.json")),
-    Section(write_earlier, EARLIER),
+    Section(write_earlier, (BEFORE, *EARLIER)),
 )
