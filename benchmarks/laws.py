@@ -8,7 +8,8 @@ The laws that may take its place are
     stochastic readout  the same z, y = R(z) + r with r ~ p(r | z), anew in every frame;
     residual chain      the same z, y = R(z) + r with r' ~ p(r' | z', r), from r_0 = y_0 - R(z_0);
     (z, y)              p(z', y' | z, y), from (z_0, y_0): the law of TAMPL+, by its flow and by
-                        the one-step map that is fitted to the flow.
+                        the one-step map that is fitted to the flow;
+    (z, y), correlated  the same in units that are standardised, but as correlated as they come.
 
 All of them are conditional flows with the settings of `Refit`: width, steps, batches, rate,
 average and solver. Their last averaged weights are scored, without envelope and limits. Scores
@@ -50,7 +51,7 @@ from tampl.methods.defaults import complete_architecture, default_training
 from tampl.methods.tampl import Refit
 from tampl.models import CalibratedFlowTransition, MacroModel, ModelSpec, Modules, load_model
 from tampl.models.rollout import Sizes, draw_noise, roll_out
-from tampl.models.transitions import FlowTransitionSpec
+from tampl.models.transitions import FlowTransitionSpec, Units
 from tampl.nn import MLP, FourierFeatures
 from tampl.progress import bar
 from tampl.seeding import kernel_words
@@ -81,6 +82,17 @@ class Law:
     read: Callable[[Tensor], Tensor]
     start: Tensor
     noise_dim: int
+
+
+class Scaled(Units):
+    """Units that are standardised one by one and stay correlated."""
+
+    @torch.no_grad()
+    def calibrate(self, x: Tensor) -> None:
+        width = x.std(dim=0).clamp_min(torch.finfo(x.dtype).eps)
+        self.centre.copy_(x.mean(dim=0))
+        self.axes.copy_(torch.diag(1 / width))
+        self.back.copy_(torch.diag(width))
 
 
 class ResidualFlow(nn.Module):
@@ -143,8 +155,11 @@ class Laws(Method):
         d, m = spec.latent_dim, len(description.observables)
         joint = built.spec.transition
         assert isinstance(joint.flow, FlowTransitionSpec)
+        correlated = CalibratedFlowTransition(joint.flow.build(d + m))
+        correlated.state, correlated.increment = Scaled(d + m), Scaled(d + m)
         built.add(
             {
+                "correlated": correlated,
                 "latent": CalibratedFlowTransition(joint.flow.build(d)),
                 "stochastic": ResidualFlow(m, d, self.plus.refit),
                 "chain": ResidualFlow(m, d + m, self.plus.refit),
@@ -156,6 +171,7 @@ class Laws(Method):
         representation, refit, *fit_map = self.plus.turns(training)
         (joint,) = refit.stages
         others = (
+            replace(joint, name="correlated", moves=("correlated",), loss=_correlated_loss),
             replace(joint, name="latent", moves=("latent",), loss=_latent_loss, draw=_draw_latent),
             _residual_stage(joint, "stochastic", _stochastic_pairs),
             _residual_stage(joint, "chain", _chain_pairs),
@@ -195,6 +211,14 @@ def _chain_pairs(modules: Modules, fields: Mapping[str, Tensor]) -> tuple[Tensor
     return torch.cat([fields["z_next"], r], dim=-1), r_next
 
 
+def _correlated_loss(modules: Modules, batch: Batch) -> Losses:
+    state, state_next = (
+        torch.cat([batch[z], batch[y]], dim=-1) for z, y in (("z", "y"), ("z_next", "y_next"))
+    )
+    loss = modules.correlated.loss(state, state_next, batch.noise)
+    return Losses(loss, {"tr": loss})
+
+
 def _latent_loss(modules: Modules, batch: Batch) -> Losses:
     loss = modules.latent.loss(batch["z"], batch["z_next"], batch.noise)
     return Losses(loss, {"tr": loss})
@@ -210,6 +234,10 @@ def _calibrate(
 ) -> None:
     finish(modules, latents)
     fields = {name: getattr(latents, name) for name in ("z", "z_next", "y", "y_next")}
+    states = (
+        torch.cat([fields[z], fields[y]], dim=-1) for z, y in (("z", "y"), ("z_next", "y_next"))
+    )
+    modules.correlated.calibrate(*states)
     modules.latent.calibrate(latents.z, latents.z_next)
     modules.stochastic.calibrate(*_stochastic_pairs(modules, fields))
     modules.chain.calibrate(*_chain_pairs(modules, fields))
@@ -358,6 +386,7 @@ def make_laws(modules: Modules, problem: Problem) -> dict[str, Law]:
         "residual chain": Law(partial(follow, remembers=True), read_z, residual, d + m),
         "(z, y)": Law(integrate, model.read, state, d + m),
     }
+    laws["(z, y), correlated"] = Law(modules.correlated, model.read, state, d + m)
     if modules.transition.map is not None:
         laws["(z, y), one-step map"] = Law(modules.transition, model.read, state, d + m)
     return laws
