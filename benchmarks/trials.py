@@ -304,10 +304,12 @@ def join(folder: Path) -> dict[str, Any]:
         raise InputError(f"{folder} has no trial")
     shared = {"recipe": records[0]["recipe"], "provenance": records[0]["provenance"]}
     left_out = ("recipe", "provenance")
-    return {
-        **shared,
-        "trials": [{k: v for k, v in each.items() if k not in left_out} for each in records],
-    }
+    trials = [
+        {k: v for k, v in each.items() if k not in left_out}
+        | {"commit": each["provenance"]["commit"]}
+        for each in records
+    ]
+    return {**shared, "trials": trials}
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from pages import (
     sirs_column,
     sirs_studies,
     small_lattice,
+    trials,
     trust,
 )
 from pages.records import Records, Section, join
@@ -31,10 +32,12 @@ PAGES: Mapping[str, Sequence[Section]] = {
         *sirs_column.COLUMN,
         *sirs_claims.CLAIMS,
         *sirs_studies.STUDIES,
+        *trials.PLUS,
         *sirs_column.RUNS,
         *small_lattice.SECTIONS,
         *ranking.SECTIONS,
         *laptops.SECTIONS,
+        *trials.MIXING,
         *trust.SECTIONS,
         *laws.SECTIONS,
         *own_data.SECTIONS,
