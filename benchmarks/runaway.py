@@ -38,13 +38,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-import tampl
 from tampl.data import References, Store
 from tampl.evaluation.metrics import score
 from tampl.files import strict_json
 from tampl.flow import flow_matching_loss
 from tampl.lab.provenance import provenance
-from tampl.models import CalibratedFlowTransition
+from tampl.models import CalibratedFlowTransition, MacroModel, load_model
 from tampl.models.rollout import Sizes, draw_noise, roll_out
 from tampl.models.transitions import FlowTransition, FlowTransitionSpec
 from tampl.seeding import ambient_seed, torch_generator
@@ -75,7 +74,7 @@ class Problem:
         horizon: Its frames.
     """
 
-    model: tampl.MacroModel
+    model: MacroModel
     z: Tensor
     z_next: Tensor
     truth: References
@@ -178,7 +177,7 @@ def join(files: Sequence[Path]) -> dict[str, object]:
 @torch.no_grad()
 def read_problem(arguments: argparse.Namespace) -> Problem:
     """The model, its encoded training frames, and the ensembles."""
-    model = tampl.load(arguments.model)
+    model = load_model(arguments.model)
     assert isinstance(model.transition, FlowTransition)
     # As fast as a CPU can, and members that ran away on a GPU do so in this precision too.
     model.transition.velocity.dtype = torch.float32
@@ -254,7 +253,7 @@ def measure(problem: Problem, step: Step) -> dict[str, object]:
     start = model.start_arrays(truth.x, truth.y[:, 0, 0])
     y, outside = follow(problem, step, start, members=problem.members, horizon=problem.horizon)
     gone = find_runaways(y, truth.y)
-    ever = gone.any(axis=2)
+    ever = np.asarray(gone.any(axis=2))
     known = min(y.shape[2], truth.y.shape[2])
     quarters = np.array_split(gone[:, :, 1:], 4, axis=2)
     return {
@@ -293,7 +292,8 @@ def follow(
 def find_runaways(y: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which macrostates (..., m) are farther out than the whole range of true values again."""
     low, high = (reduce(truth, axis=(0, 1, 2)) for reduce in (np.min, np.max))
-    return ~((y >= 2 * low - high) & (y <= 2 * high - low)).all(axis=-1)
+    near = (y >= 2 * low - high) & (y <= 2 * high - low)  # what is not finite is not
+    return ~np.all(near, axis=-1)
 
 
 def count_without_noise(problem: Problem) -> int:
@@ -321,6 +321,7 @@ def follow_from_afar(problem: Problem, step: Step) -> dict[str, float]:
     return found
 
 
+@torch.no_grad()
 def find_one_step_error(problem: Problem, step: Step) -> float:
     """RMS of z' - E[z'], the true noise included, over the RMS of z' - z."""
     chosen = torch.randint(len(problem.z), (2048,), generator=torch_generator(0, "one step"))
