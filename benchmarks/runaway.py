@@ -9,6 +9,8 @@ differ in the units alone in which it sees z:
     own units     p(z' | z) as joint training has it;
     unit width    the same flow of z / w, where the one number w is the mean standard deviation of
                   the coordinates of z;
+    unit target   only the target z' divided by w, so that it is as wide as the base noise;
+    unit condition  only the condition z divided by w;
     increments    the flow of TAMPL+'s refit: coordinates and increments, each in its own units.
 
 A member runs away if it leaves the range of true values doubled to both sides, as in trials.py.
@@ -16,6 +18,8 @@ No envelope and no limits hold it. Measured are also
 
     by family     which initial states the members that run away start from;
     without noise whether the mean of a step, z -> E[z'], runs away by itself;
+    outside       how many members end outside the envelope of the training states, whether or
+                  not they run away;
     from afar     what becomes of states at several times the distance of training states from
                   their centre: where the transition no longer leads back;
     one step      how far E[z'] is from z', in units of the mean increment.
@@ -30,6 +34,7 @@ import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -82,21 +87,22 @@ class Problem:
     horizon: int
 
 
-class UnitWidthFlow(nn.Module):
-    """A flow of z in units of one number.
+class ScaledFlow(nn.Module):
+    """A flow whose condition and target are in units of one number each.
 
     Arguments:
         flow: The flow in these units.
-        width: The number.
+        condition: The unit of z.
+        target: The unit of z'.
     """
 
-    def __init__(self, flow: FlowTransition, width: float) -> None:
+    def __init__(self, flow: FlowTransition, *, condition: float, target: float) -> None:
         super().__init__()
-        self.flow, self.width = flow, width
+        self.flow, self.condition, self.target = flow, condition, target
 
     def loss(self, z: Tensor, z_next: Tensor, noise: Mapping[str, Tensor]) -> Tensor:
         """The flow's loss in its units."""
-        z, z_next = z / self.width, z_next / self.width
+        z, z_next = z / self.condition, z_next / self.target
         return flow_matching_loss(self.flow.velocity, z, z_next, **noise)
 
     def draw(self, count: int, generator: torch.Generator) -> Mapping[str, Tensor]:
@@ -104,10 +110,10 @@ class UnitWidthFlow(nn.Module):
         return self.flow.draw(count, generator)
 
     def forward(self, z: Tensor, noise: Tensor) -> Tensor:
-        return self.flow(z / self.width, noise) * self.width
+        return self.flow(z / self.condition, noise) * self.target
 
 
-Law = FlowTransition | UnitWidthFlow | CalibratedFlowTransition
+Law = FlowTransition | ScaledFlow | CalibratedFlowTransition
 
 
 def main() -> None:
@@ -163,14 +169,15 @@ def main() -> None:
 def join(files: Sequence[Path]) -> dict[str, object]:
     """One record of several, by the name of their files."""
     records = {file.stem: json.loads(file.read_text()) for file in files}
-    first = next(iter(records.values()))
-    words = "python benchmarks/runaway.py MODEL --data STORE --truth TRUTH --json"
+    # Not the names that a machine has for them.
+    words = "python benchmarks/runaway.py MODEL --data STORE --truth TRUTH"
+    for record in records.values():
+        others = record["provenance"]["command"].partition("--truth ")[2].partition(" ")[2]
+        record["provenance"]["command"] = f"{words} {others}"
+    first = next(iter(records.values()))["provenance"]
     return {
-        "problems": {
-            name: {key: value for key, value in record.items() if key != "provenance"}
-            for name, record in records.items()
-        },
-        "provenance": {**first["provenance"], "command": f"{words} for each, joined by --join"},
+        "problems": records,
+        "provenance": {**first, "command": f"{words} --json for each problem, joined by --join"},
     }
 
 
@@ -203,9 +210,14 @@ def build_own(problem: Problem) -> FlowTransition:
     return spec.build(problem.model.spec.latent_dim)
 
 
-def build_unit_width(problem: Problem) -> UnitWidthFlow:
-    """The same in units of the latent width."""
-    return UnitWidthFlow(build_own(problem), float(problem.z.std(dim=0).mean()))
+def build_scaled(problem: Problem, *, condition: bool, target: bool) -> ScaledFlow:
+    """The same with condition or target, or both, in units of the latent width."""
+    width = float(problem.z.std(dim=0).mean())
+    return ScaledFlow(
+        build_own(problem),
+        condition=width if condition else 1.0,
+        target=width if target else 1.0,
+    )
 
 
 def build_increments(problem: Problem) -> CalibratedFlowTransition:
@@ -217,7 +229,9 @@ def build_increments(problem: Problem) -> CalibratedFlowTransition:
 
 LAWS: Mapping[str, Callable[[Problem], Law]] = {
     "own units": build_own,
-    "unit width": build_unit_width,
+    "unit width": partial(build_scaled, condition=True, target=True),
+    "unit target": partial(build_scaled, condition=False, target=True),
+    "unit condition": partial(build_scaled, condition=True, target=False),
     "increments": build_increments,
 }
 

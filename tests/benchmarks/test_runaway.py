@@ -28,7 +28,7 @@ def problem():
     return SimpleNamespace(model=SimpleNamespace(spec=spec), z=z, z_next=z_next)
 
 
-@pytest.mark.parametrize("name", ["unit width", "increments"])
+@pytest.mark.parametrize("name", ["unit width", "unit target", "increments"])
 def test_a_law_finds_the_mean_of_a_step(problem, name):
     step = runaway.fit(runaway.LAWS[name], problem, seed=0, steps=1500)
     error = runaway.find_one_step_error(problem, step)
@@ -40,7 +40,7 @@ def test_a_law_finds_the_mean_of_a_step(problem, name):
 @torch.no_grad()
 def test_a_unit_width_flow_is_the_flow_of_scaled_states(problem):
     torch.manual_seed(0)
-    law = runaway.build_unit_width(problem)
+    law = runaway.LAWS["unit width"](problem)
     z, noise = problem.z[:5], torch.randn(5, 2)
     width = problem.z.std(dim=0).mean()
     assert torch.allclose(law(z, noise), width * law.flow(z / width, noise))
@@ -50,13 +50,22 @@ def test_a_unit_width_flow_is_the_flow_of_scaled_states(problem):
     assert law.loss(z, problem.z_next[:5], draws) == pytest.approx(float(own))
 
 
+@torch.no_grad()
+def test_condition_and_target_have_units_of_their_own(problem):
+    torch.manual_seed(0)
+    z, noise, width = problem.z[:5], torch.randn(5, 2), problem.z.std(dim=0).mean()
+    target, condition = (runaway.LAWS[f"unit {name}"](problem) for name in ("target", "condition"))
+    assert torch.allclose(target(z, noise), width * target.flow(z, noise))
+    assert torch.allclose(condition(z, noise), condition.flow(z / width, noise))
+
+
 def test_laws_start_from_the_same_weights(problem):
     made = [runaway.fit(build, problem, seed=3, steps=1) for build in runaway.LAWS.values()]
-    first = [
-        next(p for n, p in law.named_parameters() if n.endswith("mlp.0.bias")) for law in made
-    ]
-    assert torch.allclose(first[0], first[1], atol=1e-2)
-    assert torch.allclose(first[0], first[2], atol=1e-2)
+    first, *others = (
+        next(p for name, p in law.named_parameters() if name.endswith("mlp.0.bias"))
+        for law in made
+    )
+    assert all(torch.allclose(first, other, atol=1e-2) for other in others)  # one step of 2e-3
 
 
 def test_macrostates_beyond_the_doubled_range_have_run_away():
