@@ -80,8 +80,8 @@ def say_error(trials: Mapping[str, Record]) -> str:
         f"JLD's RMSE is {score_text(recipe['plain']['rmse'])} without envelope and "
         f"{score_text(recipe['bounded']['rmse'])} inside it; of {len(trials)} trials, the "
         f"recipe's and {len(trials) - 1} with a change, {len(away)} run away "
-        f"({_percent(shares[0])} to {_percent(shares[-1])} of members), and in all the latent std ends between "
-        f"{stds[0]:.3f} and {stds[-1]:.3f}."
+        f"({_percent(shares[0])} to {_percent(shares[-1])} of members), and in all the latent std "
+        f"ends between {stds[0]:.3f} and {stds[-1]:.3f}."
     )
 
 
