@@ -17,6 +17,7 @@ from pages import (
     ranking,
     readme,
     runaway,
+    scaling,
     sirs_claims,
     sirs_column,
     sirs_studies,
@@ -43,6 +44,7 @@ PAGES: Mapping[str, Sequence[Section]] = {
         *trust.SECTIONS,
         *laws.SECTIONS,
         *own_data.SECTIONS,
+        *scaling.SECTIONS,
     ),
 }
 
