@@ -54,7 +54,7 @@ assert (files("tampl") / "studio" / "page" / "index.html").is_file()
 OWN_DATA = (
     "import run*.npz:x --observable {file}:y --interval 0.5 --out store",
     "check store",
-    "train --data store --out run --epochs 1 --device cpu",
+    "train --data store --out run --method tampl --epochs 1 --device cpu",
     "forecast run --initial store --horizon 5 --samples 4 --out ahead.npz --device cpu",
     "evaluate run --data store --device cpu",
     "report run --out page",
