@@ -1,4 +1,4 @@
-"""The wheel holds every file of the package; `make dist`, which builds and uses it, takes minutes."""
+"""The wheel holds every file of the package; `make dist` builds and uses it, in minutes."""
 
 import importlib
 import subprocess
