@@ -7,7 +7,7 @@ STUDIO := .venv/.installed-studio
 DEV := .venv/.installed-dev
 DOCS := .venv/.installed-docs
 
-.PHONY: demo studio test lint format results docs clean
+.PHONY: demo studio test lint format results docs dist lowest clean
 
 demo: $(STAMP)
 	$(BIN)/tampl demo --out runs/demo --seed $(SEED)
@@ -36,6 +36,14 @@ results: $(STAMP)
 # what has changed.
 docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# Wheel and source archive, in dist/, each installed into an empty environment and used there.
+dist:
+	$(PYTHON) tools/check_wheel.py
+
+# The lower bounds of pyproject.toml, in build/lowest, under the tests of the core.
+lowest:
+	$(PYTHON) tools/lowest.py
 
 # The pins (torch above all) come from constraints.txt; pyproject.toml has lower bounds only.
 $(STAMP): pyproject.toml constraints.txt

@@ -229,6 +229,8 @@ def test_a_flipped_bit_of_a_weight_is_named(saved):
 
 def test_a_file_from_before_there_were_checksums_is_read(macro_model, saved):
     tensors, header = load_tensors(saved, FORMAT)
+    # Some versions of safetensors leave tensors in the file, which is overwritten here.
+    tensors = {name: tensor.clone() for name, tensor in tensors.items()}
     assert "checksum" not in header
     save_file(tensors, saved, metadata={"json": json.dumps(header)})
     refuses(saved, "is damaged .it lacks its checksum.; restore it")
@@ -244,8 +246,13 @@ def test_a_file_from_before_there_were_checksums_is_read(macro_model, saved):
 def test_other_types_of_numbers_are_refused(saved, name, number):
     tensors, header = load_tensors(saved, FORMAT)
     (name, *_) = [key for key in tensors if key.startswith(name)]
+    tensors = {name: tensor.clone() for name, tensor in tensors.items()}
     tensors[name] = tensors[name].to(number)
-    save_file(tensors, saved, metadata={"json": json.dumps({**header, "format": "tampl-model-2"})})
+    header = {**header, "format": "tampl-model-2"}
+    try:
+        save_file(tensors, saved, metadata={"json": json.dumps(header)})
+    except KeyError:
+        pytest.skip(f"this version of safetensors does not write {number}")
     refuses(saved, f"`{name}` as {number}".replace(".", r"\.") + "|is damaged")
 
 

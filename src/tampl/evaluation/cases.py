@@ -121,7 +121,7 @@ class Cases:
 
     def save(self, path: str | Path) -> None:
         """Writes one npz file; it appears complete or not at all."""
-        arrays: Arrays = {
+        arrays: dict[str, Any] = {
             "format": np.array(_FORMAT),
             "times": self.times,
             "time_unit": np.array(self.time_unit, dtype=np.str_),
@@ -133,8 +133,11 @@ class Cases:
         }
         for place, case in enumerate(self.cases):
             arrays.update({f"{place}/{key}": value for key, value in _pack(case).items()})
+        # NumPy before 2.2 cannot be told not to pickle, and would write the option as an array.
+        if pickled := [name for name, array in arrays.items() if array.dtype.hasobject]:
+            raise ValueError(f"{', '.join(pickled)}: arrays of objects cannot be kept")
         with replacing(Path(path)) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
+            np.savez_compressed(file, **arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> "Cases":

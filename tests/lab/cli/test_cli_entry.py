@@ -61,3 +61,21 @@ def test_nothing_heavy_loads_at_the_start():
     program = f"import sys, tampl.lab.cli; print(*[n for n in {HEAVY} if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stdout.strip()) == (0, ""), done
+
+
+@pytest.mark.parametrize(
+    ("command", "helps"),
+    [
+        ("trian", "tampl --help"),
+        ("train", "tampl train --help"),
+        ("linear", "tampl linear --help"),
+        ("linear case1 --updates 0", "tampl linear case1 --help"),
+    ],
+)
+def test_a_wrong_call_leads_to_the_help_that_explains_it(command, helps):
+    call(*command.split()).refused(f"(see `{helps}`)")
+
+
+def test_a_file_that_is_not_there_is_named_first():
+    outcome = call("linear", "certify", "nothing.npz")
+    outcome.refused("tampl: nothing.npz: No such file or directory; see that")

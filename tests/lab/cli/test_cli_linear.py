@@ -206,7 +206,7 @@ def test_files_that_cannot_be_read(tmp_path):
         (("selection", "--variance-n", 0), ["`variance_n` = 0"]),
         (("selection", "--c", 0), ["`c` = 0", "not zero"]),
         (("selection", "--lambda-cur", -1), ["lambda-cur"]),
-        (("selection", "--lambda-cur", "nan"), ["lambda-cur"]),
+        (("selection", "--lambda-cur", "nan"), ["cur"]),
         (("nonsense",), ["nonsense"]),
         ((), ["command"]),
     ],

@@ -80,7 +80,7 @@ def write_hdf5_groups(path):
 def write_zarr(path):
     zarr = pytest.importorskip("zarr")
     root = zarr.open_group(path / "x.zarr", mode="w")
-    root.create_array("traj/x", data=WALK)
+    root.create_array("traj/x", shape=WALK.shape, dtype=WALK.dtype)[:] = WALK
     return f"{path / 'x.zarr'}:traj/x"
 
 

@@ -99,9 +99,11 @@ def main() -> None:
     except InputError as error:
         _fail(str(error))
     except UsageError as error:
-        _fail(f"{error.format_message()} (see `tampl --help`)")
+        _fail(f"{error.format_message().rstrip('.')} (see `{_name_help(error)}`)")
     except OSError as error:
-        _fail(f"{error}; see that the path is right and the disk has room")
+        known = error.filename is not None and error.strerror is not None
+        said = f"{error.filename}: {error.strerror}" if known else error
+        _fail(f"{said}; see that the path is right and the disk has room")
     except MemoryError:
         _fail(_TOO_LARGE)
     except RuntimeError as error:  # so torch says that there is not enough memory
@@ -116,6 +118,15 @@ def main() -> None:
     finally:
         warnings.showwarning = shown
         signal.signal(signal.SIGTERM, before)
+
+
+def _name_help(error: Any) -> str:  # noqa: ANN401
+    """The command whose help explains a wrong call, such as "tampl train --help"."""
+    verbs, context = [], error.ctx
+    while context is not None and context.parent is not None:
+        verbs.append(context.info_name)
+        context = context.parent
+    return " ".join(["tampl", *reversed(verbs), "--help"])
 
 
 def _show_warning(

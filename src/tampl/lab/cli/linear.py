@@ -116,7 +116,12 @@ def selection(
 
 @app.command()
 def certify(
-    file: Annotated[Path, typer.Argument(help="An .npz of A, C, Sigma and B, D, K; or d.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="An .npz of A, C, Sigma and either B, D, K or d, the latent dimension."
+        ),
+    ],
     lambda_cur: LambdaCur = 1.0,
     lambda_tr: LambdaTr = 1.0,
     mu: Annotated[float, typer.Option(help="Step size of both blocks of a round.")] = 0.001,

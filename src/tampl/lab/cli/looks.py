@@ -21,12 +21,15 @@ def advise(
     ] = False,
     error: Annotated[
         float | None,
-        typer.Option(help="RMSE to count missing trajectories for; default: a tenth lower."),
+        typer.Option(
+            help="With --full: the RMSE to reach, for which missing trajectories are counted; "
+            "default: a tenth below that of the training."
+        ),
     ] = None,
     budget_s: Annotated[
-        float, typer.Option("--budget-s", min=0, help="Seconds that trainings may take, about.")
+        float, typer.Option("--budget-s", min=0, help="With --full: seconds for trainings, about.")
     ] = 600.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the trainings.")] = 42,
+    seed: Annotated[int, typer.Option(min=0, help="With --full: seed of the trainings.")] = 42,
     device: DeviceName = "auto",
     as_json: Json = False,
 ) -> None:

@@ -113,7 +113,9 @@ class ListingCommand(TyperCommand):
 def simulate(
     recipe: RecipeFile,
     out: StoreDir,
-    workers: Annotated[int | None, typer.Option(min=1, help="Threads; default: all.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Threads; default: one for each core.")
+    ] = None,
     device: Annotated[
         str,
         typer.Option(
@@ -145,21 +147,23 @@ def import_data(
         list[str] | None,
         typer.Option(
             help="A file (y.npy, {stem}.csv), a name such as radius-of-gyration, or "
-            "MODULE:FUNCTION, which runs; may be repeated."
+            "MODULE:FUNCTION, your own code, which is run; may be repeated."
         ),
     ] = None,
     interval: Annotated[
         float | None, typer.Option(help="Time between two frames; default: what the files say.")
     ] = None,
-    time_unit: Annotated[str | None, typer.Option(help="Its unit.")] = None,
+    time_unit: Annotated[str | None, typer.Option(help="Unit of that time, such as ps.")] = None,
     format: Annotated[
-        str | None, typer.Option(help="Format, where its name does not tell.")
+        str | None, typer.Option(help="Format of the files, where names do not tell.")
     ] = None,
     kind: Annotated[
         str | None, typer.Option(help="vector, lattice, image or particles; default: recognised.")
     ] = None,
-    every: Annotated[int, typer.Option(help="Keep every such frame.")] = 1,
-    times: Annotated[str | None, typer.Option(help="Array of the times of the frames.")] = None,
+    every: Annotated[int, typer.Option(help="Keep every such frame: 5 keeps every fifth.")] = 1,
+    times: Annotated[
+        str | None, typer.Option(help="Name of the array that holds the times of the frames.")
+    ] = None,
     types: Annotated[
         str | None,
         typer.Option(help="Types of particles: an array, or names, elements or types of atoms."),
@@ -272,7 +276,7 @@ def train(
     ] = None,
     method: Annotated[
         str | None,
-        typer.Option(help="Name of the method; default: tampl, without a recipe tampl+."),
+        typer.Option(help="Name of the method; default: tampl with a recipe, else tampl+."),
     ] = None,
     seed: Seed = None,
     epochs: Epochs = None,
@@ -311,14 +315,16 @@ def forecast(
     ],
     initial: Annotated[
         Path,
-        typer.Option(help="Initial microstates, an .npy file, or a store for those of its tests."),
+        typer.Option(
+            help="Initial microstates: an .npy file, or a store, whose test split has them."
+        ),
     ],
     horizon: Annotated[int, typer.Option(min=1, help="Frames ahead.")],
     out: Annotated[Path, typer.Option(help="Ensemble, an .npz file.")],
     samples: Annotated[int, typer.Option(min=1, help="Members of the ensemble.")] = 64,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the ensemble.")] = 0,
     y0: Annotated[
-        Path | None, typer.Option("--y0", help="Their macrostates, an .npy file.")
+        Path | None, typer.Option("--y0", help="Macrostates of these microstates, an .npy file.")
     ] = None,
     device: DeviceName = "auto",
     as_json: Json = False,
@@ -414,13 +420,13 @@ def results(
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for data, run and report.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for data, runs and report.")] = Path(
         "runs/demo"
     ),
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:
-    """Simulates, trains, evaluates and reports on a laptop-size SIRS lattice."""
+    """Simulates a small SIRS epidemic, trains four methods and writes a page, in some minutes."""
     from ..demo import run_demo
 
     result = run_demo(out, seed=seed)
@@ -489,7 +495,7 @@ def sweep(
     ] = None,
     seeds: SeedList = None,
     epochs: Epochs = None,
-    test: Annotated[bool, typer.Option(help="Whether to score on the test split.")] = True,
+    test: Annotated[bool, typer.Option(help="Score on the test split too, or not.")] = True,
     data: CampaignData = None,
     budget_s: Budget = None,
     device: DeviceName = "auto",
@@ -498,7 +504,10 @@ def sweep(
     dask: Dask = None,
     as_json: Json = False,
 ) -> None:
-    """Varies one setting of a method: errors and latent scale for each value."""
+    """Varies one setting of a method: errors and latent scale for each value.
+
+    Started by torchrun, several processes share every training.
+    """
     from ..campaign import Resources
     from ..comparisons import sweep
     from ..pipeline import joined
