@@ -53,11 +53,7 @@ def write_calibration(records: Records) -> str:
         *("false alarms", "values beyond limits"),
     )
     sources = ", ".join(f"`results/{file_of(system)}`" for system in SYSTEMS)
-    places = [
-        f"{title} on {machine({'provenance': found[system]['training_provenance']})} at commit "
-        f"{found[system]['training_provenance']['commit']}"
-        for system, title in SYSTEMS.items()
-    ]
+    places = [f"{title} {_describe_training(found[system])}" for system, title in SYSTEMS.items()]
     return f"""\
 ## How far to trust a forecast
 
@@ -72,6 +68,16 @@ all settings are defaults. Means over seeds; the deviation is over seeds. {sourc
 
 {table(header, lines)}
 """
+
+
+def _describe_training(record: Record) -> str:
+    """Where the models were trained; TAMPL's may be older than those of TAMPL+."""
+
+    def place(own: Record) -> str:
+        return f"on {machine({'provenance': own})} at commit {own['commit']}"
+
+    text, older = place(record["training_provenance"]), record.get("tampl_training_provenance")
+    return text if older is None else f"{text} (TAMPL {place(older)}, its envelope fitted anew)"
 
 
 def _method_cells(seeds: Mapping[str, Record]) -> Iterator[str]:
