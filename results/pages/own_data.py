@@ -35,7 +35,8 @@ the better of mean trajectory and persistence, or within 1.5 floors: {good} of {
 Trajectories are those of training, validation and test set, the last as initial states times \
 members. {seeded(seeds)}; mean and deviation over seeds. Each training ran on one core, with \
 other work beside it (minutes are upper bounds), of \
-{machine(record)}. `results/{RECORD}`, made by `benchmarks/own_data.py`.
+{machine(record)}, at commit {record["provenance"]["commit"]}, whose TAMPL+ had correlated units. \
+`results/{RECORD}`, made by `benchmarks/own_data.py`.
 
 {table((*header, "RMSE over the better of both", "RMSE over floor", "minutes", "good"), shown)}
 """

@@ -27,10 +27,10 @@ def write_ranking(records: Records) -> str:
 ### Small lattice: the ranking with {len(seeds)} seeds
 
 {seeded(seeds)}, all trained on {machine(found)} at commit {found["provenance"]["commit"]}, with \
-the present TAMPL+, which refits the law of (z, y). Scores are inside limits and envelope, and \
-from the observed y_0; plain ones are without. Held is the fraction of members and times that \
-had to be brought back into the envelope. The difference to TAMPL is paired by seed, with its \
-95 % interval. `results/{RECORD}`.
+the law of (z, y) of TAMPL+ in units that were standardised, but still correlated. Scores are \
+inside limits and envelope, and from the observed y_0; plain ones are without. Held is the \
+fraction of members and times that had to be brought back into the envelope. The difference to \
+TAMPL is paired by seed, with its 95 % interval. `results/{RECORD}`.
 
 {table(header, [[*line, *[""] * (len(header) - len(line))] for line in lines])}
 """

@@ -58,7 +58,8 @@ the horizon. The plain RMSE is without envelope and limits, the other one inside
 
 Transitions on one frozen representation, that of the recipe's trial: the new ones have the \
 same velocity network, {full["steps"]:,} steps and {full["pairs"]:,} pairs, \
-{seeded(full["seeds"]).lower()}, and differ in the units alone in which they see z. All are \
+{seeded(full["seeds"]).lower()}, and differ in the units alone in which they see z; \
+increments in their own units were standardised one by one. All are \
 rolled out freely, and RMSE is plain. Outside: members outside the envelope of the training \
 states in the last frame. The error of a step is that of its mean, the true noise included, \
 beside the increment. From afar: states that run away from three times the distance of training \

@@ -94,14 +94,13 @@ class Refit(Frozen):
     Attributes:
         steps: Descent steps for each epoch of the training.
         passes: How often all steps together go over the training pairs, at most. More would learn
-            the increments of a small data set by heart: on 2,440 pairs of particles, 2,400 passes
-            have three times the error of 400.
+            the increments of a small data set by heart.
         batch_size: Pairs in a batch.
         hidden: Hidden widths of the velocity network.
         learning_rate: The rate at the start; it falls as a cosine.
         average: Decay of the exponential average of the weights that the model is made of.
         solver_steps: Midpoint steps of the flow, which its map is fitted to. They shorten towards
-            the end: four are within 0.0004 of sixteen in mean square, a tenth of the map's error.
+            the end.
     """
 
     steps: Count = 200
@@ -137,12 +136,12 @@ class TamplPlus(Method):
 
     TAMPL trains encoder and readout first. Its transition has to hold the scale of z while the
     representation moves, and y is a function of z alone, R(z). Afterwards nothing moves but a
-    second transition, which learns p(z_{t+1}, y_{t+1} | z_t, y_t) by increments in their own units
-    (`CalibratedFlowTransition`), so that base noise and increments are of one size, and the part
-    of y that z does not tell has its spread and its correlation in time (`JointFlowSpec`). A
-    forecast starts at (E(x_0), y_0). The first transition is dropped. In its own units the flow is
-    nearly straight, so that a small network can learn where it carries a given noise: a step of a
-    forecast is one evaluation of this `FlowMap`.
+    second transition, which learns p(z_{t+1}, y_{t+1} | z_t, y_t) by increments in units without
+    correlations (`CalibratedFlowTransition`), so that base noise and increments are of one size,
+    and the part of y that z does not tell has its spread and its correlation in time
+    (`JointFlowSpec`). A forecast starts at (E(x_0), y_0). The first transition is dropped. In
+    these units the flow is nearly straight, so that a small network can learn where it carries a
+    given noise: a step of a forecast is one evaluation of this `FlowMap`.
 
     Attributes:
         tampl: The first part.
