@@ -190,9 +190,8 @@ def write_cost(records: Records) -> str:
 
 TAMPL+ on {first["cores"]} cores ({machine(first)}) beside the exact simulation on the same \
 cores, from microstates to macrostates. The last column compares the one-step map with 16 \
-midpoint steps of the flow that it was fitted to. The model of the paper's lattice has the \
-networks of `recipes/sirs.toml` and little training (`benchmarks/sirs-cost.toml`), which \
-changes its error and not its cost. {sources}.
+midpoint steps of the flow that it was fitted to. The models are those of seed 42 of the tables; \
+where simulating all takes long, a part was simulated. {sources}.
 
 {table(header, lines)}
 """
