@@ -50,7 +50,8 @@ def write_demo(records: Records) -> str:
     """The demo's own scores, which are those of a CPU, and its duration."""
     demo = records.load("demo.json")
     scores = {
-        name: demo["scores"][name]["rmse"] for name in ("tampl", "vamp", "jld", "mean_trajectory")
+        name: demo["scores"][name]["rmse"]
+        for name in ("tampl+", "tampl", "vamp", "jld", "mean_trajectory")
     }
     texts = ", ".join(f"{rmse:.4f} ({name_of(name)})" for name, rmse in scores.items())
     return f"""\
