@@ -101,7 +101,7 @@ class Case:
     def encode(self) -> object:
         """The part of a forecast that grows with the system."""
         with torch.no_grad():
-            return self.model.encode(torch.from_numpy(self.x))
+            return self.model.start_arrays(self.x, None)
 
 
 def make_lattice(side: int) -> Case:
