@@ -14,9 +14,8 @@ trajectory of the same system may lie from those that are known.
 
 Latent states of a system fill a thin curved set, which a box or an ellipsoid around all of them
 would not follow; balls around landmarks do. A rollout that runs away leaves the envelope after a
-few steps. A state
-outside is held on the sphere of radius r around its nearest landmark; a state inside stays as it
-is to the bit.
+few steps. A state outside is held on the sphere of radius r around its nearest landmark; a state
+inside stays as it is to the bit.
 
 A state moves little in one step, so the landmark that was near before is tried first, and only
 states that have left its ball are compared with all landmarks.
