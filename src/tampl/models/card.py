@@ -217,7 +217,7 @@ class Card:
             lines.append(f"CRPS against single trajectories: {self.origin.crps:.4g}.")
         if self.origin.coverage:
             bands = [
-                f"{_percent(level)} band {100 * covered:.0f} %"
+                f"{100 * float(level):g} % band {100 * covered:.0f} %"
                 for level, covered in self.origin.coverage.items()
             ]
             lines.append(f"Test trajectories inside central bands: {_join(bands)}.")
@@ -300,10 +300,6 @@ def _escape(cell: str) -> str:
 
 def _join(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def _percent(level: str) -> str:
-    return f"{100 * float(level):g} %"
 
 
 def _finite(value: float | None) -> float | None:
