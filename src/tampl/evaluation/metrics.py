@@ -205,7 +205,7 @@ def marginal_mmd2(
         block: How many differences are held in memory at once; the result does not depend on it.
     """
     _check_ensembles(np.shape(predicted), np.shape(reference))
-    within = _within(predicted, block) + _within(reference, block)
+    within = _own_kernel_mean(predicted, block) + _own_kernel_mean(reference, block)
     return within - 2.0 * _cross_kernel_mean(predicted, reference, block)
 
 
@@ -225,7 +225,7 @@ def standardized_future(y: NDArray[Any], normalization: Normalization) -> NDArra
     return np.asarray(normalization.standardize(future), dtype=np.float64)
 
 
-def _within(ensemble: NDArray[Any], block: int) -> float:
+def _own_kernel_mean(ensemble: NDArray[Any], block: int) -> float:
     members = ensemble.shape[1]
     return (1.0 + (members - 1) * distinct_kernel_mean(ensemble, block=block)) / members
 
@@ -317,10 +317,10 @@ def excess(score: Score, floor: Score) -> Score:
         Score(rmse=0.4, mmd=0.5)
     """
     if score.mmd is None or floor.mmd is None:
-        return Score(_above(score.rmse, floor.rmse**2 / 2), None)
-    return Score(_above(score.rmse, floor.rmse**2), score.mmd - floor.mmd)
+        return Score(_subtract_noise(score.rmse, floor.rmse**2 / 2), None)
+    return Score(_subtract_noise(score.rmse, floor.rmse**2), score.mmd - floor.mmd)
 
 
-def _above(rmse: float, noise: float) -> float:
+def _subtract_noise(rmse: float, noise: float) -> float:
     # In this order: the larger of 0 and NaN is 0, and a forecast that blew up is not perfect.
     return sqrt(max(rmse * rmse - noise, 0.0))

@@ -113,7 +113,7 @@ class Envelope(nn.Module):
 
     def distance(self, states: Tensor) -> Tensor:
         """Distance to the nearest landmark over the radius, (B,): at most one inside."""
-        return self._nearest(self._place(states))[0]
+        return self._find_nearest(self._place(states))[0]
 
     def hold(self, states: Tensor, near: Tensor | None = None) -> Held:
         """Brings states (B, D) inside the envelope.
@@ -130,7 +130,7 @@ class Envelope(nn.Module):
         left = (~inside).nonzero().squeeze(1)
         if not len(left):
             return Held(states, inside, near)
-        distance, nearest = self._nearest(place[left])
+        distance, nearest = self._find_nearest(place[left])
         near, inside = near.index_copy(0, left, nearest), inside.index_copy(0, left, distance <= 1)
         out = left[distance > 1]
         if not len(out):
@@ -146,7 +146,7 @@ class Envelope(nn.Module):
         """States in the envelope's units."""
         return (states - self.centre.to(states.dtype)) @ self.axes.to(states.dtype)
 
-    def _nearest(self, place: Tensor) -> tuple[Tensor, Tensor]:
+    def _find_nearest(self, place: Tensor) -> tuple[Tensor, Tensor]:
         """Relative distance to the nearest landmark, and its number."""
         distance, nearest = torch.cdist(place, self.landmarks.to(place.dtype)).min(dim=1)
         distance = torch.nan_to_num(distance / self.radius, float("inf"), float("inf"))
