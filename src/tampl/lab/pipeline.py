@@ -489,7 +489,10 @@ def record_runs(runs: Sequence[AnyPath], out: AnyPath) -> list[Path]:
     """
     records, out, kept = read_records([Run.open(path) for path in runs]), Path(out), []
     if any(other.data != record.data for other in load_records(out) for record in records):
-        raise InputError(f"{out} holds records of runs that were evaluated on other data")
+        raise InputError(
+            f"`out` is {out}, which holds records of runs that were evaluated on other data: give "
+            "another folder"
+        )
     for record in records:
         kept.append(out / f"{record.method}-{record.seed}.json")
         record.save(kept[-1])
