@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Envelope", "Held", "Likeness"]
+__all__ = ["SAMPLED", "Envelope", "Held", "Likeness"]
 
 LANDMARKS = 512
 SAMPLED = 8192

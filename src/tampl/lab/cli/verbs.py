@@ -17,6 +17,7 @@ from ...files import strict_json
 from ...progress import say
 
 __all__ = [
+    "DeviceName",
     "Json",
     "ListingCommand",
     "check",

@@ -29,7 +29,7 @@ from ...errors import InputError
 from .extras import load_extra
 from .tracks import Piece, Reading, Track, read_edges, refuse_damage
 
-__all__ = ["MD_SUFFIXES", "read_molecules"]
+__all__ = ["MD_SUFFIXES", "align", "read_molecules"]
 
 MD_SUFFIXES = {
     **{f".{name}": None for name in ("xtc", "trr", "dcd", "gsd", "xyz", "pdb", "gro", "trj")},
