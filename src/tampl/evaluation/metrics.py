@@ -35,9 +35,9 @@ References: the paper's appendix "Metric Definitions and Evaluation Details"; Gn
 "Strictly proper scoring rules, prediction, and estimation", JASA 2007.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import sqrt
+from math import nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,12 @@ class Score:
 
     rmse: float
     mmd: float | None
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, float | None]) -> "Score":
+        """The score in a file, which has null in place of an RMSE that is not finite."""
+        rmse, mmd = plain["rmse"], plain["mmd"]
+        return cls(nan if rmse is None else float(rmse), None if mmd is None else float(mmd))
 
 
 def score(predicted: NDArray[Any], reference: NDArray[Any], normalization: Normalization) -> Score:
