@@ -14,7 +14,7 @@ from tampl.forecast import Forecast
 TIMES = np.arange(4.0)
 
 
-def draw(states, members, *, seed, width=1.0):
+def draw(states, *, seed, width=1.0):
     """Random walks around means of their own, (G, N, 4, 2)."""
     generator = np.random.default_rng(seed)
     means = generator.normal(size=(states, 1, 4, 2))
@@ -27,7 +27,7 @@ def compare(samples, truth, **options):
 
 @pytest.mark.parametrize("members", [39, 64])
 def test_an_ensemble_of_the_truth_s_own_law_is_calibrated(members):
-    _, more = draw(2000, members, seed=1)
+    _, more = draw(2000, seed=1)
     found = compare(more(members), more(5))
     for level in LEVELS:
         # 2000 x 5 x 3 x 2 trajectories and times, five of each sharing an ensemble.
@@ -39,7 +39,7 @@ def test_an_ensemble_of_the_truth_s_own_law_is_calibrated(members):
 
 def test_the_band_of_an_ensemble_covers_its_level_exactly_in_the_mean():
     # Of 9 members and the truth, all ten orders are as likely: inside are eight of ten places.
-    _, more = draw(40_000, 9, seed=2)
+    _, more = draw(40_000, seed=2)
     low, high = central_band(more(9), 0.8)
     truth = more(1)[:, 0]
     assert ((low <= truth) & (truth <= high)).mean() == pytest.approx(0.8, abs=0.004)
@@ -47,7 +47,7 @@ def test_the_band_of_an_ensemble_covers_its_level_exactly_in_the_mean():
 
 @pytest.mark.parametrize(("width", "wanted"), [(0.25, 0.25), (3.0, 3.0)])
 def test_narrow_and_wide_ensembles_are_seen(width, wanted):
-    means, more = draw(1500, 40, seed=3)
+    means, more = draw(1500, seed=3)
     wrong = means + width * (more(40) - means)
     found = compare(wrong, more(4))
     # The error holds the noise of the ensemble's mean, which is small beside the truth's.
@@ -60,7 +60,7 @@ def test_narrow_and_wide_ensembles_are_seen(width, wanted):
 
 
 def test_crps_is_the_fair_one_of_scoringrules():
-    _, more = draw(20, 7, seed=4)
+    _, more = draw(20, seed=4)
     samples, truth = more(7), more(3)
     scale = np.array([2.0, 0.5])
     ours = compare(samples, truth, scale=scale).crps
@@ -84,7 +84,7 @@ def test_the_crps_of_many_gaussian_members_is_gauss_s():
 
 
 def test_missing_frames_count_for_nothing():
-    _, more = draw(30, 8, seed=6)
+    _, more = draw(30, seed=6)
     samples, truth = more(8), more(2)
     holes = truth.copy()
     holes[10:, :, 2] = np.nan
@@ -97,7 +97,7 @@ def test_missing_frames_count_for_nothing():
 
 
 def test_a_constant_observable_is_left_out_of_the_means():
-    _, more = draw(200, 30, seed=7)
+    _, more = draw(200, seed=7)
     samples, truth = more(30), more(2)
     samples[..., 1] = truth[:, :1, :1, 1]
     truth[..., 1] = truth[:, :1, :1, 1]
@@ -109,7 +109,7 @@ def test_a_constant_observable_is_left_out_of_the_means():
 
 @given(shift=st.floats(-5, 5), scale=st.floats(0.1, 10))
 def test_other_units_change_nothing(shift, scale):
-    _, more = draw(5, 6, seed=8)
+    _, more = draw(5, seed=8)
     samples, truth = more(6), more(2)
     one = compare(samples, truth)
     other = compare(scale * samples + shift, scale * truth + shift, scale=np.full(2, scale))
@@ -126,7 +126,7 @@ def test_ties_are_spread_over_the_ranks_they_share():
 
 
 def test_a_calibration_is_plain_data_and_back():
-    _, more = draw(4, 5, seed=10)
+    _, more = draw(4, seed=10)
     truth = more(1)
     truth[:, :, 3] = np.nan
     found = compare(more(5), truth)
@@ -136,7 +136,7 @@ def test_a_calibration_is_plain_data_and_back():
 
 
 def test_a_forecast_is_compared_with_what_happened():
-    _, more = draw(50, 20, seed=11)
+    _, more = draw(50, seed=11)
     truth = more(3)
     forecast = Forecast(more(20), TIMES, ("a", "b"), ("", ""))
     found = forecast.calibrate(truth)
@@ -149,7 +149,7 @@ def test_a_forecast_is_compared_with_what_happened():
 
 
 def test_wrong_shapes_are_refused():
-    _, more = draw(4, 5, seed=12)
+    _, more = draw(4, seed=12)
     with pytest.raises(InputError, match="two members"):
         compare(more(1), more(2))
     with pytest.raises(InputError, match="`samples` has shape"):

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from tampl.errors import InputError
-from tampl.files import claimed, is_temporary, read_arrays, read_json, remove_unfinished, replacing
+from tampl.files import (
+    claimed,
+    is_temporary,
+    read_arrays,
+    read_json,
+    remove_unfinished,
+    replacing,
+    strict_json,
+)
 
 CLAIM = """
 import sys
@@ -88,14 +96,28 @@ def test_a_temporary_name_is_new_each_time_and_follows_no_link(tmp_path, monkeyp
     assert victim.read_text() == "mine"
 
 
+def test_json_that_is_written_is_read(tmp_path):
+    path = tmp_path / "scores.json"
+    path.write_text(strict_json({"name": "Δt", "values": [1, float("inf")]}))
+    assert read_json(path, "") == {"name": "Δt", "values": [1, None]}
+
+
 @pytest.mark.parametrize(
     "text",
-    ["[" * 100_000, "[" * 500 + "]" * 500, '{"a":' * 200 + "1" + "}" * 200, "9" * 5000, "", "{"],
-    ids=["unclosed", "lists", "tables", "digits", "empty", "open"],
+    [
+        "[" * 100_000,
+        "[" * 500 + "]" * 500,
+        '{"a":' * 200 + "1" + "}" * 200,
+        "9" * 5000,
+        "",
+        "{",
+        '"\udcff"',
+    ],
+    ids=["unclosed", "lists", "tables", "digits", "empty", "open", "bytes"],
 )
 def test_json_that_is_no_json_of_ours_is_refused(tmp_path, text):
     path = tmp_path / "a.json"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(InputError, match=r"a\.json is damaged .*; do this") as caught:
         read_json(path, "do this")
     assert "\n" not in str(caught.value)

@@ -223,6 +223,17 @@ def test_statistics_are_over_the_members(ensemble):
     assert ensemble.quantiles().shape == (3, 2, 4, 3)
 
 
+def test_an_ensemble_has_named_axes_for_xarray(ensemble):
+    pytest.importorskip("xarray")
+    found = ensemble.to_xarray()
+    assert found.dims == ("state", "member", "time", "observable")
+    np.testing.assert_array_equal(found, ensemble.samples)
+    np.testing.assert_array_equal(found["time"], ensemble.times)
+    symbol = ensemble.symbols[-1]
+    np.testing.assert_array_equal(found.sel(observable=symbol), ensemble.samples[..., -1])
+    assert found["unit"].sel(observable=symbol) == ensemble.units[-1]
+
+
 def test_a_saved_forecast_is_the_same_forecast(ensemble, tmp_path):
     path = tmp_path / "forecast.npz"
     ensemble.save(path)

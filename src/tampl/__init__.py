@@ -90,14 +90,13 @@ _HOMES = {
     "observables": ("observe",),
     "training": ("OptimiserSpec", "TrainingSpec"),
 }
-_PLACES = {name: (home, name) for home, names in _HOMES.items() for name in names}
+_PLACES = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home, attribute = _PLACES[name]
-    value = getattr(import_module(f"{__name__}.{home}"), attribute)
+    value = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -76,11 +76,11 @@ class Calibration:
 
     def mean_coverage(self, level: float = 0.8) -> float:
         """The fraction of all trajectories and times that the band of a level covers."""
-        return float(np.nanmean(self._of_level(level)[:, self.varies]))
+        return float(np.nanmean(self._select_level(level)[:, self.varies]))
 
     def coverage_by_observable(self, level: float = 0.8) -> dict[str, float]:
         """The coverage of each observable that varies, by its symbol."""
-        covered = np.nanmean(self._of_level(level), axis=0)
+        covered = np.nanmean(self._select_level(level), axis=0)
         kept = zip(self.symbols, covered.tolist(), self.varies, strict=True)
         return {symbol: value for symbol, value, varies in kept if varies}
 
@@ -165,7 +165,7 @@ class Calibration:
         ranks.axhline(1.0, color="0.35", linewidth=0.8, linestyle=":")
         ranks.set(xlim=(0, 1), ylim=(0, None))
 
-    def _of_level(self, level: float) -> NDArray[np.float64]:
+    def _select_level(self, level: float) -> NDArray[np.float64]:
         if level not in self.levels:
             raise InputError(f"`level` is {level}; levels are {list(self.levels)}")
         return self.coverage[self.levels.index(level)]

@@ -219,14 +219,14 @@ def strict_json(value: object, *, indent: int | None = None) -> str:
         >>> strict_json({"rmse": float("nan"), "epochs": [1, 2]})
         '{"rmse": null, "epochs": [1, 2]}'
     """
-    return json.dumps(_finite(value), indent=indent, allow_nan=False)
+    return json.dumps(_keep_finite(value), indent=indent, allow_nan=False)
 
 
-def _finite(value: Any) -> Any:  # noqa: ANN401
+def _keep_finite(value: Any) -> Any:  # noqa: ANN401
     if isinstance(value, Mapping):
-        return {key: _finite(part) for key, part in value.items()}
+        return {key: _keep_finite(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
+        return [_keep_finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

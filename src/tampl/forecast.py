@@ -199,7 +199,7 @@ class Forecast:
                 disagreement=apart if apart.size else None,
             )
         except KeyError as error:
-            raise InputError(f"{path} is no forecast: it lacks {error}") from error
+            raise InputError(f"{path} is no forecast: it lacks {error}; forecast again") from error
         # Arrays of other shapes and types than those that are saved.
         except (TypeError, ValueError) as error:
             raise InputError(f"{path} is damaged ({error}); forecast again") from error

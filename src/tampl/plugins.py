@@ -52,7 +52,7 @@ def find_entry(entries: dict[str, Entry], name: object, *, group: str, key: str)
 
 def known_names(entries: Mapping[str, object], group: str) -> list[str]:
     """Every name: those of the registry, then those of installed plug-ins."""
-    return list(dict.fromkeys([*entries, *_installed(group)]))
+    return list(dict.fromkeys([*entries, *_find_installed(group)]))
 
 
 def open_choice(entries: dict[str, Any], *, group: str, base: Any = Frozen) -> Any:  # noqa: ANN401
@@ -82,12 +82,12 @@ def _own_names(entry: object) -> tuple[str, ...]:
 
 
 @cache
-def _installed(group: str) -> dict[str, Any]:
+def _find_installed(group: str) -> dict[str, Any]:
     return {point.name: point for point in entry_points(group=group)}
 
 
 def _load_plugin(group: str, name: str, entries: dict[str, Any]) -> None:
-    point = _installed(group).get(name)
+    point = _find_installed(group).get(name)
     if point is None:
         return
     try:

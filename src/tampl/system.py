@@ -178,7 +178,10 @@ def check_words(words: NDArray[Any], shape: tuple[int, ...]) -> NDArray[np.uint6
             "(-1: any length), four words of `seeding.kernel_words` for each trajectory"
         )
     if words.size and not words.any(axis=-1).all():
-        raise InputError("`words` has a trajectory with four zeros, from which nothing is random")
+        raise InputError(
+            "`words` has four zeros for a trajectory, from which nothing is random: take words of "
+            "`seeding.kernel_words`"
+        )
     # A copy has one memory layout, for which a kernel is compiled once.
     return words.copy()
 

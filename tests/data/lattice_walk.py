@@ -39,10 +39,6 @@ class LatticeWalk(System):
         x = np.stack([self._run(start, word) for start, word in pairs])
         return Simulated(x, self.observe(x))
 
-    def ensemble(self, microstates, words):
-        pairs = zip(microstates, words, strict=True)
-        return np.stack([self.simulate(np.stack([x] * len(w)), w).macrostates for x, w in pairs])
-
     def observe(self, microstates):
         filled = microstates.mean(axis=(-2, -1))
         return np.stack([filled, microstates[..., 0, :].mean(axis=-1)], axis=-1)

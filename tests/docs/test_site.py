@@ -38,7 +38,6 @@ ILLUSTRATIVE = {
 FORMER = {"tampl train --profile"}  # an option of an older version, of which there is a record
 LANGUAGES = {"python", "sh", "toml", "bibtex"}
 FENCE = re.compile(r"^(?:```|~~~)(.*)$", re.MULTILINE)
-COMMAND = re.compile(r"(?<!\S)tampl [a-z].*")
 SPAN = re.compile(r"`(tampl [a-z][^`]*)`")
 END = re.compile(r"\s{2,}#.*|\s[|>&;].*|\s#\s.*")
 

@@ -18,7 +18,6 @@ from tampl.methods.defaults import complete_architecture, default_training
 from tampl.models import load_model
 
 RUNS, FRAMES, SIZE = 20, 6, 3
-SPLITS = ("train", "valid", "test")
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +90,7 @@ def test_a_recipe_is_complete_and_commented_and_gives_the_same_run(stores, run):
     assert (again / "best.safetensors").read_bytes() == (run / "best.safetensors").read_bytes()
 
 
-def test_a_recipe_of_a_simulated_store_names_its_simulator(stores, tmp_path):
+def test_a_recipe_of_a_simulated_store_names_its_simulator(tmp_path):
     from tampl.data import write_miniature
     from tampl.systems import SIRS
 

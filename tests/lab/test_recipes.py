@@ -86,7 +86,7 @@ def test_what_is_written_reads_back_equal(path, tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / path.name]
 
 
-def test_shipped_values_arrive(tmp_path):
+def test_shipped_values_arrive():
     recipe = read_recipe(next(path for path in RECIPES if path.stem == "sirs"))
     assert (recipe.system.size, recipe.system.beta, recipe.system.mu) == (100, 8.0, 0.15)
     assert recipe.data.train == 1600 and recipe.model.latent_dim == 16

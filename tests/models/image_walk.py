@@ -38,10 +38,6 @@ class ImageWalk(System):
         x = np.stack([self._run(start, w) for start, w in zip(microstates, words, strict=True)])
         return Simulated(x, self.observe(x))
 
-    def ensemble(self, microstates, words):
-        pairs = zip(microstates, words, strict=True)
-        return np.stack([self.simulate([x] * len(w), w).macrostates for x, w in pairs])
-
     def observe(self, microstates):
         light = microstates.sum(axis=-2, dtype=float)
         return (light @ np.arange(self.width) / light.sum(axis=-1))[..., None]

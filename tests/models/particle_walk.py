@@ -45,10 +45,6 @@ class ParticleWalk(System):
         x = np.stack([self._run(start, word) for start, word in pairs])
         return Simulated(x, self.observe(x))
 
-    def ensemble(self, microstates, words):
-        pairs = zip(microstates, words, strict=True)
-        return np.stack([self.simulate([x] * len(w), w).macrostates for x, w in pairs])
-
     def observe(self, microstates):
         positions, types = self.kind.decode(microstates)
         place = positions[..., 0]

@@ -158,6 +158,6 @@ def test_a_damaged_card_is_one_line(fitted, tmp_path, origin, words):
         assert "\n" not in str(caught.value)
 
 
-def test_each_model_of_an_ensemble_has_its_own_card(walks, tmp_path):
+def test_each_model_of_an_ensemble_has_its_own_card(walks):
     pair = METHODS["tampl"].fit(walks, epochs=1, models=2, device="cpu", progress=False)
     assert [model.origin.training["seed"] for model in pair.models] == [42, 43]

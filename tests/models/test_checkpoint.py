@@ -71,7 +71,7 @@ def test_a_round_trip_is_bit_for_bit(make_model, lattices, tmp_path, kind, preci
     assert run(model).samples.tobytes() == run(loaded).samples.tobytes()
 
 
-def test_saving_twice_gives_the_same_bytes(macro_model, saved, tmp_path):
+def test_saving_twice_gives_the_same_bytes(saved, tmp_path):
     again = tmp_path / "again.safetensors"
     load_model(saved).save(again)
     assert again.read_bytes() == saved.read_bytes()

@@ -17,7 +17,7 @@ def models(make_model):
 
 
 @pytest.fixture
-def lattices(small_sirs):
+def lattices():
     generator = np.random.default_rng(0)
     return generator.integers(3, size=(4, 8, 8)).astype(np.uint8)
 
@@ -106,7 +106,7 @@ def test_an_ensemble_is_saved_to_a_folder_and_loaded(models, lattices, tmp_path)
     assert isinstance(tampl.load(path / "model-000.safetensors", device="cpu"), tampl.MacroModel)
 
 
-def test_what_is_no_ensemble_is_refused(models, make_model, lattices):
+def test_what_is_no_ensemble_is_refused(models, lattices):
     with pytest.raises(InputError, match="two trained models"):
         tampl.Ensemble(models[:1])
     with pytest.raises(InputError, match="two trained models"):

@@ -212,7 +212,7 @@ def test_absent_frames_have_no_observables():
         observe(FRAMES, "fraction", microstate=BOARD, present=present[0])
 
 
-def test_a_map_that_says_less_than_it_gives_is_refused(module):
+def test_a_map_that_says_less_than_it_gives_is_refused():
     class Two(Magnetisation):
         def begin(self, kind):
             return lambda stored: np.zeros((len(stored), 2))
@@ -221,7 +221,7 @@ def test_a_map_that_says_less_than_it_gives_is_refused(module):
         observe(FRAMES, Two(), microstate=BOARD)
 
 
-def test_a_map_from_outside_is_known_by_its_name(monkeypatch):
+def test_a_map_from_outside_is_known_by_its_name():
     from typing import ClassVar, Literal
 
     class Corner(ObservableMap):

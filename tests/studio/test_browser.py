@@ -39,7 +39,7 @@ DESK, PHONE, SMALL = (1280, 900), (390, 844), (360, 740)
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
+def browser():
     with playwright.sync_playwright() as driver:
         found = driver.chromium.launch(executable_path=BROWSER, args=list(FLAGS))
         yield found
@@ -158,7 +158,7 @@ def test_clear_and_the_brush_paint_what_they_say(visit):
     assert "98 % susceptible" in label and "2 % recovered" in label
 
 
-def test_a_simulation_starts_is_drawn_and_stops(visit, exhibit):
+def test_a_simulation_starts_is_drawn_and_stops(visit):
     seen = visit()
     before = seen.picture()
     seen.page.click("#simulate")

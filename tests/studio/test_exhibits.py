@@ -39,7 +39,7 @@ def test_files_and_ensembles_are_shown_too_and_told_apart(trained, tmp_path):
     assert exhibit.models[2].history == ()
 
 
-def test_models_and_data_of_other_systems_are_refused(trained, tmp_path, lattices, macro_model):
+def test_models_and_data_of_other_systems_are_refused(trained, tmp_path, macro_model):
     macro_model.save(tmp_path / "other.safetensors")
     with pytest.raises(InputError, match="different systems"):
         open_exhibit([trained.folder, tmp_path / "other.safetensors"], device="cpu")
@@ -61,7 +61,7 @@ def test_own_data_has_no_simulator_and_shows_what_was_held_out(macro_model):
         exhibit.observe(np.zeros((8, 8), np.uint8), [0.5, 0.5])
 
 
-def test_trajectories_that_were_held_out_bring_their_microstates(trained, monkeypatch):
+def test_trajectories_that_were_held_out_bring_their_microstates(trained):
     from tampl.studio import exhibits
 
     store = tampl.data.Store.open(trained.data)

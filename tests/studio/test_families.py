@@ -48,7 +48,7 @@ def test_the_polymer_has_coils_and_its_fixed_chains():
     assert not families["slow to unfold"].random
 
 
-def test_any_other_system_draws_its_own_initial_states(monkeypatch):
+def test_any_other_system_draws_its_own_initial_states():
     class Other(SIRS):
         @property
         def description(self):

@@ -85,7 +85,7 @@ def test_families_have_equal_shares_by_index(states):
     assert {state.label for state in draw(2, system=chosen)} == {"central-disk"}
 
 
-def test_equilibration_takes_the_order_of_the_placement_away(initial):
+def test_equilibration_takes_the_order_of_the_placement_away():
     still = SMALL.model_copy(update={"equilibration": 0})
     energies = []
     for system in (still, SMALL):

@@ -119,7 +119,7 @@ def test_equally_near_sites_are_infected_equally_often():
 def test_distances_are_periodic_and_move_with_the_centre(size):
     for centre in range(size**2):
         row, column = divmod(centre, size)
-        distance = SMALL.model_copy(update={"size": size})._nearest(np.array([centre]))
+        distance = SMALL.model_copy(update={"size": size})._measure_distances(np.array([centre]))
         distance = distance.reshape(size, size)
         assert np.array_equal(distance, brute_distance(size, (row, column)))
         assert np.array_equal(

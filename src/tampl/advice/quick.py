@@ -130,7 +130,7 @@ class Advice:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything as plain data."""
-        return _plain(asdict(self))
+        return _make_plain(asdict(self))
 
 
 def advise(
@@ -346,10 +346,10 @@ def _write_time(time: float, data: Dataset) -> str:
     return f"{time:.3g} {unit}" if unit else f"{time:.3g}"
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401
+def _make_plain(value: Any) -> Any:  # noqa: ANN401
     """Plain data of arrays, records and tuples."""
     if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
+        return {key: _make_plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [_make_plain(part) for part in value]
     return value.tolist() if isinstance(value, np.ndarray) else value

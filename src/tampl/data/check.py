@@ -75,8 +75,8 @@ def check_store(
     """
     store = Store.open(path)
     tally = _Tally()
-    tally.notes += [f"{name} is not in the manifest" for name in _unlisted(store)]
-    system = _fitting(system, store, tally)
+    tally.notes += [f"{name} is not in the manifest" for name in _find_unlisted(store)]
+    system = _match_system(system, store, tally)
     with bar("checking", len(store.manifest.shards), visible=progress) as advance:
         for shard in store.manifest.shards:
             _check_shard(store, shard, system, tally)
@@ -108,13 +108,13 @@ class _Tally:
     )
 
 
-def _unlisted(store: Store) -> list[str]:
+def _find_unlisted(store: Store) -> list[str]:
     listed = {shard.file for shard in store.manifest.shards}
     present = {f"shards/{path.name}" for path in (store.path / "shards").glob("*")}
     return sorted(present - listed)
 
 
-def _fitting(system: System | None, store: Store, tally: _Tally) -> System | None:
+def _match_system(system: System | None, store: Store, tally: _Tally) -> System | None:
     if system is None:
         tally.notes.append("the system is not known: its physics is not checked")
         return None
@@ -148,7 +148,7 @@ def _check_shard(store: Store, shard: Shard, system: System | None, tally: _Tall
         tally.references += shard.count
     else:
         tally.trajectories += shard.count * split.runs
-    tally.problems += [f"{path}: {fault}" for fault in _faults(store, arrays, system)]
+    tally.problems += [f"{path}: {fault}" for fault in _find_faults(store, arrays, system)]
     initial = _initial(arrays).reshape(
         shard.count, split.runs, *store.description.microstate.shape
     )
@@ -167,7 +167,7 @@ def _initial(arrays: Arrays) -> NDArray[Any]:
     return arrays["initial"] if "initial" in arrays else arrays["microstates"][:, 0]
 
 
-def _faults(store: Store, arrays: Arrays, system: System | None) -> Iterator[str]:
+def _find_faults(store: Store, arrays: Arrays, system: System | None) -> Iterator[str]:
     arrays = _fill_holes(arrays)
     try:
         store.description.microstate.check(_microstates(arrays), "a microstate")
@@ -179,7 +179,7 @@ def _faults(store: Store, arrays: Arrays, system: System | None) -> Iterator[str
         yield "macrostates hold NaN or infinity"
         return
     if system is not None:
-        yield from _physical_faults(arrays, system)
+        yield from _find_physical_faults(arrays, system)
 
 
 def _fill_holes(arrays: Arrays) -> Arrays:
@@ -194,7 +194,7 @@ def _fill_holes(arrays: Arrays) -> Arrays:
     return filled
 
 
-def _physical_faults(arrays: Arrays, system: System) -> Iterator[str]:
+def _find_physical_faults(arrays: Arrays, system: System) -> Iterator[str]:
     macrostates = arrays["macrostates"]
     fault = system.faults(macrostates)
     if fault:

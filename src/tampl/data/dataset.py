@@ -28,6 +28,7 @@ from ..progress import say
 from ..seeding import numpy_generator
 
 __all__ = [
+    "LATTICE_STATES",
     "OWN_DATA",
     "Dataset",
     "Normalization",
@@ -37,7 +38,7 @@ __all__ = [
     "average_present",
 ]
 
-_LATTICE_STATES = 16
+LATTICE_STATES = 16
 """Integers on a grid with more distinct values than this are not taken for states of sites."""
 
 _NUMBERS_AT_ONCE = 2**22
@@ -636,11 +637,11 @@ def _recognise(x: NDArray[Any]) -> AnyMicrostate:
     if len(shape) == 2 and kind in "biu":
         height, width = shape
         values = np.unique(x)
-        if values[0] >= 0 and values[-1] < _LATTICE_STATES:
+        if values[0] >= 0 and values[-1] < LATTICE_STATES:
             return Lattice(height=height, width=width, states=max(2, int(values[-1]) + 1))
         if x.dtype == np.uint8:
             return Image(height=height, width=width)
-        if len(values) <= _LATTICE_STATES:
+        if len(values) <= LATTICE_STATES:
             raise InputError(
                 f"`x` holds the states {values.tolist()}; number the states of a lattice from 0: "
                 "np.unique(x, return_inverse=True)[1].reshape(x.shape)"

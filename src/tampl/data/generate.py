@@ -62,7 +62,7 @@ _ATTEMPTS = 1000
 
 
 # Enough for every core of a large machine to have several, few enough for a bar to move.
-_TOGETHER = 64
+_DRAWN_AT_ONCE = 64
 
 
 Address = tuple[int, str, str]
@@ -88,15 +88,15 @@ def draw_initial_states(
 def _draw_split(
     system: System, address: Address, count: int, seen: set[bytes]
 ) -> Iterator[InitialState]:
-    for start in range(0, count, _TOGETHER):
-        indices = range(start, min(start + _TOGETHER, count))
+    for start in range(0, count, _DRAWN_AT_ONCE):
+        indices = range(start, min(start + _DRAWN_AT_ONCE, count))
         generators = [numpy_generator(*address, i, "initial") for i in indices]
         drawn = system.initial_states(address[-1], generators, start=start)
         for index, state in zip(indices, drawn, strict=True):
-            yield _new(system, address, index, state, seen)
+            yield _draw_new(system, address, index, state, seen)
 
 
-def _new(
+def _draw_new(
     system: System, address: Address, index: int, state: InitialState, seen: set[bytes]
 ) -> InitialState:
     """The state itself, or the first of further draws that is not in `seen`."""
@@ -204,13 +204,12 @@ def _manifest_of(system: System, plan: DataPlan) -> Manifest:
 def _refuse_oversized(manifest: Manifest, workers: int) -> None:
     kind = manifest.description.microstate
     each = prod(kind.shape) * kind.dtype.itemsize + _STATE_BYTES
-    initial = each * sum(split.count for split in manifest.splits.values())
+    states = sum(split.count for split in manifest.splits.values())
     workers = min(workers, len(manifest.shards))
     shard = max(count_bytes(manifest, shard.split, shard.count) for shard in manifest.shards)
     refuse_oversized(
-        initial + _COPIES * workers * shard,
-        f"the plan, with {sum(split.count for split in manifest.splits.values())} initial "
-        f"microstates and shards of up to {shard} bytes,",
+        each * states + _COPIES * workers * shard,
+        f"the plan, with {states} initial microstates and shards of up to {shard} bytes,",
     )
 
 
@@ -287,8 +286,8 @@ def _make_missing(
         return
     drawn = draw_initial_states(system, store.manifest, progress=progress)
     calls = (
-        (shards, [drawn[shard.split][_rows(shard)] for shard in shards])
-        for shards in _together(missing, store.manifest, system.batch)
+        (shards, [drawn[s.split][s.start : s.start + s.count] for s in shards])
+        for shards in _join_shards(missing, store.manifest, system.batch)
     )
     if system.batch > 1:
         workers = min(workers, _CALLS_IN_MEMORY)
@@ -335,7 +334,9 @@ def _carry_out(
         raise
 
 
-def _together(shards: Iterable[Shard], manifest: Manifest, batch: int) -> list[tuple[Shard, ...]]:
+def _join_shards(
+    shards: Iterable[Shard], manifest: Manifest, batch: int
+) -> list[tuple[Shard, ...]]:
     """Joins shards as long as they have no more than `batch` trajectories.
 
     Splits that store trajectories share a call; references have calls of their own.
@@ -397,12 +398,12 @@ def _make_shards(system: System, store: Store, shards: Sequence[Shard], states: 
     try:
         made = run(system, manifest, shards, states)
     except InputError as error:
-        raise InputError(f"{_named(manifest, shards)}: {error}") from error
+        raise InputError(f"{_describe_call(manifest, shards)}: {error}") from error
     for shard, arrays in zip(shards, made, strict=True):
         write_shard(store.path / shard.file, arrays, manifest=manifest, shard=shard)
 
 
-def _named(manifest: Manifest, shards: Sequence[Shard]) -> str:
+def _describe_call(manifest: Manifest, shards: Sequence[Shard]) -> str:
     """Says which runs a call is of, in its order."""
     parts = []
     for name, group in groupby(shards, key=lambda shard: shard.split):
@@ -448,10 +449,6 @@ def _run_references(
         {"initial": x, "macrostates": y, "labels": encode_labels([s.label for s in group])}
         for x, y, group in zip(initial, np.split(macrostates, cuts), states, strict=True)
     ]
-
-
-def _rows(shard: Shard) -> slice:
-    return slice(shard.start, shard.start + shard.count)
 
 
 def _run_words(manifest: Manifest, shard: Shard, runs: int) -> NDArray[np.uint64]:

@@ -28,8 +28,8 @@ def find_files(folder: Path, split: str) -> list[Path]:
     """
     if not folder.is_dir():
         raise InputError(f"`folder` is {folder}, which is no folder: give that of the data set")
-    found = sorted(path for path in folder.rglob("*.parquet") if _belongs(path, split))
-    layouts = {(path.parent, _named_after(path, split)): path for path in found}
+    found = sorted(path for path in folder.rglob("*.parquet") if _is_of_split(path, split))
+    layouts = {(path.parent, _is_named_after(path, split)): path for path in found}
     if len(layouts) > 1:
         one, other = list(layouts.values())[:2]
         raise InputError(
@@ -54,7 +54,7 @@ def count_rows(files: Sequence[Path], columns: Sequence[str]) -> int:
     """Rows of all files together; refuses a file that lacks one of the columns."""
     total = 0
     for path in files:
-        with _opened(path) as file:
+        with _open(path) as file:
             missing = [name for name in columns if name not in file.schema_arrow.names]
             if missing:
                 raise InputError(
@@ -70,22 +70,22 @@ def read_rows(
 ) -> Iterator[tuple[str, list[NDArray[Any]]]]:
     """Yields every row: what to call it in a message, and a matrix for each column."""
     for path in files:
-        with _opened(path) as file:
+        with _open(path) as file:
             batches = file.iter_batches(batch_size=1, columns=list(columns))
             for number, batch in enumerate(batches):
                 name = f"{path}, row {number}"
                 yield name, [_matrix(batch.column(c)[0], f"{name}: `{c}`") for c in columns]
 
 
-def _belongs(path: Path, split: str) -> bool:
-    return _named_after(path, split) or path.parent.name == split
+def _is_of_split(path: Path, split: str) -> bool:
+    return _is_named_after(path, split) or path.parent.name == split
 
 
-def _named_after(path: Path, split: str) -> bool:
+def _is_named_after(path: Path, split: str) -> bool:
     return path.stem == split or path.stem.startswith(f"{split}-")
 
 
-def _opened(path: Path) -> Any:  # noqa: ANN401
+def _open(path: Path) -> Any:  # noqa: ANN401
     pyarrow = _load_pyarrow()
     try:
         return pyarrow.parquet.ParquetFile(path)

@@ -158,8 +158,8 @@ def _make_image(name: str, arrays: Arrays, manifest: Manifest, shard: Shard) -> 
     with h5py.File(name, "w", driver="core", backing_store=False) as file:
         for key, array in arrays.items():
             file.create_dataset(key, data=array.astype(_LABEL) if key == "labels" else array)
-        file.attrs.update(_belongs(manifest, shard))
-        file.attrs.update(_made_by(manifest))
+        file.attrs.update(_identify(manifest, shard))
+        file.attrs.update(seed=manifest.seed, kernel=manifest.kernel, code_version=__version__)
         file.attrs["checksum"] = _checksum(arrays)
         file.flush()
         return file.id.get_file_image()
@@ -225,17 +225,14 @@ def _find_bad_holes(arrays: Arrays) -> str | None:
     return None
 
 
-def _belongs(manifest: Manifest, shard: Shard) -> dict[str, str | int]:
+def _identify(manifest: Manifest, shard: Shard) -> dict[str, str | int]:
+    """The attributes by which a file says what shard of what data it is."""
     return {
         "identity": manifest.identity,
         "split": shard.split,
         "start": shard.start,
         "count": shard.count,
     }
-
-
-def _made_by(manifest: Manifest) -> dict[str, str | int]:
-    return {"seed": manifest.seed, "kernel": manifest.kernel, "code_version": __version__}
 
 
 def _checksum(arrays: Arrays) -> str:
@@ -301,7 +298,7 @@ def _has_sound_texts(path: Path) -> bool:
 
 
 def _refuse_foreign(file: Any, path: Path, *, manifest: Manifest, shard: Shard) -> None:  # noqa: ANN401
-    for key, expected in _belongs(manifest, shard).items():
+    for key, expected in _identify(manifest, shard).items():
         found = file.attrs[key]
         if np.array_equal(found, expected):
             continue

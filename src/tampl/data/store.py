@@ -163,7 +163,7 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder} has no {MANIFEST}: give the folder of a store, or make one with "
             "`tampl simulate`"
         )
-    return _manifest(read_json(path, "restore it, or make the store again elsewhere"), path)
+    return _parse_manifest(read_json(path, "restore it, or make the store again elsewhere"), path)
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -173,7 +173,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
-def _manifest(tree: Any, path: Path) -> Manifest:  # noqa: ANN401
+def _parse_manifest(tree: Any, path: Path) -> Manifest:  # noqa: ANN401
     keys = tree if isinstance(tree, dict) else {}
     if keys.get("format") != FORMAT:
         raise InputError(f"{path} has `format` {keys.get('format')!r}; a store has {FORMAT!r}")

@@ -212,7 +212,7 @@ def choose_cases(
     first: dict[str, int] = {}
     for index, label in enumerate(labels):
         first.setdefault(label, index)
-    order = sorted(first, key=_natural)
+    order = sorted(first, key=_split_numbers)
     return [first[label] for label in order], twins
 
 
@@ -229,7 +229,7 @@ def _find_twins(references: NDArray[Any], normalization: Normalization) -> tuple
     return int(first[best]), int(second[best])
 
 
-def _natural(label: str) -> list[tuple[int, str]]:
+def _split_numbers(label: str) -> list[tuple[int, str]]:
     parts = re.split(r"(\d+)", label)
     return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
 

@@ -22,6 +22,7 @@ from scipy.special import stdtrit
 
 from .health import Log, best_validation, find_collapse, latent_std
 from .metrics import FLOOR, Score, excess
+from .suite import MEAN_TRAJECTORY, PERSISTENCE
 
 __all__ = [
     "ANCHOR",
@@ -283,7 +284,7 @@ def order_baselines(keys: Iterable[str]) -> list[str]:
         >>> order_baselines(["persistence", "mean_trajectory", "pair", "floor"])
         ['floor', 'pair', 'mean_trajectory', 'persistence']
     """
-    last = ("mean_trajectory", "persistence")
+    last = (MEAN_TRAJECTORY, PERSISTENCE)
     return sorted(keys, key=lambda key: (key != FLOOR, last.index(key) + 1 if key in last else 0))
 
 

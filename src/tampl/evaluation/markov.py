@@ -29,7 +29,7 @@ from ..seeding import numpy_generator
 
 __all__ = ["MarkovTest", "chapman_kolmogorov"]
 
-_PLACE = LEVELS.index(0.8)
+_BAND_80 = LEVELS.index(0.8)
 _STARTS = 256
 """Frames, at random over trajectories and times, that the test starts from."""
 
@@ -136,7 +136,7 @@ def chapman_kolmogorov(
             latent = _compare(state[:, :latent_dim].cpu().numpy(), ahead)
             macro = _compare(model.read(state).cpu().numpy(), y)
             ratio = np.sqrt((latent.spread**2).mean() / (latent.error**2).mean())
-            covered = latent.coverage[_PLACE].mean(), macro.coverage[_PLACE, 0]
+            covered = latent.coverage[_BAND_80].mean(), macro.coverage[_BAND_80, 0]
             found[time] = (*covered, float(ratio))
     covered, observed, ratios = zip(*(found[k] for k in sorted(found)), strict=True)
     return MarkovTest(

@@ -35,9 +35,9 @@ References: the paper's appendix "Metric Definitions and Evaluation Details"; Gn
 "Strictly proper scoring rules, prediction, and estimation", JASA 2007.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import sqrt
+from math import nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,7 @@ __all__ = [
     "marginal_mmd2",
     "rmse",
     "score",
+    "standardized_future",
 ]
 
 # Differences held at once, 8 MB: 200 x 64 x 100 x 3 takes 1.6 s on two cores, against 4.2 s with
@@ -73,6 +74,12 @@ class Score:
 
     rmse: float
     mmd: float | None
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, float | None]) -> "Score":
+        """The score in a file, which has null in place of an RMSE that is not finite."""
+        rmse, mmd = plain["rmse"], plain["mmd"]
+        return cls(nan if rmse is None else float(rmse), None if mmd is None else float(mmd))
 
 
 def score(predicted: NDArray[Any], reference: NDArray[Any], normalization: Normalization) -> Score:
@@ -205,7 +212,7 @@ def marginal_mmd2(
         block: How many differences are held in memory at once; the result does not depend on it.
     """
     _check_ensembles(np.shape(predicted), np.shape(reference))
-    within = _within(predicted, block) + _within(reference, block)
+    within = _own_kernel_mean(predicted, block) + _own_kernel_mean(reference, block)
     return within - 2.0 * _cross_kernel_mean(predicted, reference, block)
 
 
@@ -225,7 +232,7 @@ def standardized_future(y: NDArray[Any], normalization: Normalization) -> NDArra
     return np.asarray(normalization.standardize(future), dtype=np.float64)
 
 
-def _within(ensemble: NDArray[Any], block: int) -> float:
+def _own_kernel_mean(ensemble: NDArray[Any], block: int) -> float:
     members = ensemble.shape[1]
     return (1.0 + (members - 1) * distinct_kernel_mean(ensemble, block=block)) / members
 
@@ -317,10 +324,10 @@ def excess(score: Score, floor: Score) -> Score:
         Score(rmse=0.4, mmd=0.5)
     """
     if score.mmd is None or floor.mmd is None:
-        return Score(_above(score.rmse, floor.rmse**2 / 2), None)
-    return Score(_above(score.rmse, floor.rmse**2), score.mmd - floor.mmd)
+        return Score(_subtract_noise(score.rmse, floor.rmse**2 / 2), None)
+    return Score(_subtract_noise(score.rmse, floor.rmse**2), score.mmd - floor.mmd)
 
 
-def _above(rmse: float, noise: float) -> float:
+def _subtract_noise(rmse: float, noise: float) -> float:
     # In this order: the larger of 0 and NaN is 0, and a forecast that blew up is not perfect.
     return sqrt(max(rmse * rmse - noise, 0.0))

@@ -153,6 +153,10 @@ def evaluate(
     if members > 1:
         scores[FLOOR] = floor(truth.y, statistics)
     ratios = spread_ratios(ours.samples, truth.y) if ensemble else []
+    calibration = None
+    if model.stochastic:
+        scale = statistics.std
+        calibration = calibrate(ours.samples, truth.y, ours.times, ours.symbols, scale=scale)
     return Evaluation(
         rmse=scores[name].rmse,
         mmd=scores[name].mmd,
@@ -161,7 +165,7 @@ def evaluate(
         persistence=scores[PERSISTENCE],
         crps=crps(ours.samples, truth.y, statistics),
         held=ours.held,
-        calibration=_calibrate(ours, truth, statistics) if model.stochastic else None,
+        calibration=calibration,
         warnings=ours.warnings,
         scores=scores,
         cases=_keep_cases(ours, truth, shown, statistics) if len(truth) > 1 else None,
@@ -177,10 +181,6 @@ def _mean_known(y: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean trajectories (G, F, m), which have no peak where no trajectory is known."""
     mean = average_present(y, axis=1)
     return np.where(np.isnan(mean), -np.inf, mean)
-
-
-def _calibrate(ours: Forecast, truth: References, statistics: Normalization) -> Calibration:
-    return calibrate(ours.samples, truth.y, ours.times, ours.symbols, scale=statistics.std)
 
 
 def _constant_forecasts(

@@ -50,9 +50,8 @@ class Trust:
     def from_dict(cls, plain: Mapping[str, Any]) -> "Trust":
         """What `as_dict` turned into plain data."""
         calibration, markov, held = plain["calibration"], plain["markov"], plain["held"]
-        rmse, mmd = plain["plain"]["rmse"], plain["plain"]["mmd"]
         return cls(
-            plain=Score(float("nan") if rmse is None else float(rmse), mmd),
+            plain=Score.from_dict(plain["plain"]),
             held=None if held is None else float(held),
             warnings=tuple(map(str, plain["warnings"])),
             calibration=None if calibration is None else Calibration.from_dict(calibration),

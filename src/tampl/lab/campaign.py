@@ -85,7 +85,6 @@ class Resources:
                 f"`side_by_side` is {self.side_by_side} and `dask` is {self.dask!r}: give one of "
                 "them; a cluster trains a run on every worker"
             )
-
         if self.ranks.size > 1 and (self.side_by_side > 1 or self.dask is not None):
             raise InputError(
                 f"{self.ranks.size} ranks share every training, one run after another: leave "

@@ -60,7 +60,7 @@ def _write_section(path: str, record: BaseModel | None, table: Mapping[str, Any]
     comments = {} if record is None else _read_comments(record)
     table = table if record is None else _complete(record, table)
     inner = {key: getattr(record, key, None) for key in table}
-    plain = [key for key, part in inner.items() if not _is_section(part)]
+    plain = [key for key, part in inner.items() if not isinstance(part, BaseModel)]
     for key in plain:
         yield from _comment(comments.get(key, ""))
         yield _write_value(key, table[key])
@@ -82,10 +82,6 @@ def _write_value(key: str, value: object) -> str:
     """A setting in one line; TOML's writer gives each number of a list a line."""
     lines = tomli_w.dumps({key: value}).split("\n")
     return " ".join(line.strip() for line in lines).strip().replace("[ ", "[").replace(", ]", "]")
-
-
-def _is_section(value: object) -> bool:
-    return isinstance(value, BaseModel)
 
 
 def _comment(text: str) -> Iterator[str]:

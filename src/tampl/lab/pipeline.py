@@ -262,17 +262,17 @@ def _read_training_data(
     copies = 1 + kind.standardised + bool(recipe.training.symmetries)
     whole = frames * prod(kind.shape) * kind.dtype.itemsize / ranks.size
     fits = copies * whole + beside <= memory
+    given = f"`memory` is {memory / 2**30:.2f} GiB{' for each rank' * (ranks.size > 1)}"
     if not fits and beside + BUFFERS > memory:
         raise InputError(
             f"the training set of {store.path} has {frames:,} frames, which need "
             f"{(beside + BUFFERS) / 2**30:.2f} GiB of memory even with the microstates on disk; "
-            f"`memory` is {memory / 2**30:.2f} GiB{_each(ranks)}: allow more, or train on fewer "
-            "frames"
+            f"{given}: allow more, or train on fewer frames"
         )
     if not fits:
         say(
             f"{whole / 2**30:.2f} GiB of microstates stay on disk and are read as they are "
-            f"needed; `memory` is {memory / 2**30:.2f} GiB{_each(ranks)}"
+            f"needed; {given}"
         )
     alone = ranks.size == 1
     train_set = store.dataset(
@@ -284,10 +284,6 @@ def _read_training_data(
     )
     # Of a validation set the training reads the first frames.
     return train_set, store.dataset("valid", verify=ranks.leads, memory=memory / 8)
-
-
-def _each(ranks: Ranks) -> str:
-    return " for each rank" if ranks.size > 1 else ""
 
 
 def run_identity(recipe: Recipe, store: Store, method: str) -> dict[str, Any]:
@@ -493,7 +489,10 @@ def record_runs(runs: Sequence[AnyPath], out: AnyPath) -> list[Path]:
     """
     records, out, kept = read_records([Run.open(path) for path in runs]), Path(out), []
     if any(other.data != record.data for other in load_records(out) for record in records):
-        raise InputError(f"{out} holds records of runs that were evaluated on other data")
+        raise InputError(
+            f"`out` is {out}, which holds records of runs that were evaluated on other data: give "
+            "another folder"
+        )
     for record in records:
         kept.append(out / f"{record.method}-{record.seed}.json")
         record.save(kept[-1])

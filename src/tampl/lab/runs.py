@@ -24,7 +24,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +148,7 @@ class RunRecord:
             method=plain["method"],
             kind=plain["microstate"],
             recipe=plain["recipe"],
-            scores={key: _read_score(values) for key, values in plain["scores"].items()},
+            scores={key: Score.from_dict(values) for key, values in plain["scores"].items()},
             cases=cases,
             data=plain["data"],
             history=plain["history"],
@@ -198,12 +197,6 @@ def _is_record(path: Path) -> bool:
 
 def _read_saved(path: Path) -> Any:  # noqa: ANN401
     return read_json(path, "restore it or record the run again")
-
-
-def _read_score(values: Mapping[str, float | None]) -> Score:
-    # A saved record has null for a score that is not finite.
-    rmse, mmd = values["rmse"], values["mmd"]
-    return Score(nan if rmse is None else float(rmse), None if mmd is None else float(mmd))
 
 
 class Run:
@@ -485,7 +478,9 @@ class Run:
             test: Whether the run is compared by its test score.
         """
         try:
-            score = _read_score(self._read_evaluation()["scores"][self.method]) if test else None
+            score = None
+            if test:
+                score = Score.from_dict(self._read_evaluation()["scores"][self.method])
             seed = self.recipe["training"]["seed"]
             return Trial.of_log(choice, seed, self.read_history(), score)
         except InputError:

@@ -51,7 +51,9 @@ def move_sites(
         generator: Of the random motions, on the CPU.
     """
     (runs, frames, height, width), device = stored.shape, stored.device
-    row, column = (_moved(runs, size, symmetries, generator, device) for size in (height, width))
+    row, column = (
+        _draw_sources(runs, size, symmetries, generator, device) for size in (height, width)
+    )
     site = row[:, :, None] * width + column[:, None, :]
     if "transpose" in symmetries:
         site = torch.where(coins(runs, generator, device)[..., None], site.transpose(1, 2), site)
@@ -60,7 +62,7 @@ def move_sites(
     return stored.flatten(2).gather(2, index).view_as(stored)
 
 
-def _moved(
+def _draw_sources(
     runs: int,
     size: int,
     symmetries: Collection[Symmetry],

@@ -88,7 +88,7 @@ class Chain(Microstate):
 
     Stored as (beads, 3) numbers of 32 bits, in units of a bead's diameter; consecutive beads
     touch. The input is the picture of the chain seen along z, (B, 1, height, width), made on the
-    device of the batch by `rendering.render`: a store of pictures would be some fourteen times as
+    device of the batch by `render`: a store of pictures would be some fourteen times as
     large.
 
     Arguments:

@@ -97,11 +97,13 @@ class Origin(Frozen):
             coverage: Fractions inside central bands, by level.
         """
         plain = {
-            name: {"rmse": _finite(score.rmse), "mmd": _finite(score.mmd)}
+            name: {"rmse": _keep_finite(score.rmse), "mmd": _keep_finite(score.mmd)}
             for name, score in scores.items()
         }
         kept = {key: value for key, value in (coverage or {}).items() if isfinite(value)}
-        return self.model_copy(update={"scores": plain, "crps": _finite(crps), "coverage": kept})
+        return self.model_copy(
+            update={"scores": plain, "crps": _keep_finite(crps), "coverage": kept}
+        )
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,7 @@ class Card:
             lines.append(f"CRPS against single trajectories: {self.origin.crps:.4g}.")
         if self.origin.coverage:
             bands = [
-                f"{_percent(level)} band {100 * covered:.0f} %"
+                f"{100 * float(level):g} % band {100 * covered:.0f} %"
                 for level, covered in self.origin.coverage.items()
             ]
             lines.append(f"Test trajectories inside central bands: {_join(bands)}.")
@@ -302,9 +304,5 @@ def _join(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _percent(level: str) -> str:
-    return f"{100 * float(level):g} %"
-
-
-def _finite(value: float | None) -> float | None:
+def _keep_finite(value: float | None) -> float | None:
     return None if value is None or not isfinite(value) else float(value)

@@ -14,9 +14,8 @@ trajectory of the same system may lie from those that are known.
 
 Latent states of a system fill a thin curved set, which a box or an ellipsoid around all of them
 would not follow; balls around landmarks do. A rollout that runs away leaves the envelope after a
-few steps. A state
-outside is held on the sphere of radius r around its nearest landmark; a state inside stays as it
-is to the bit.
+few steps. A state outside is held on the sphere of radius r around its nearest landmark; a state
+inside stays as it is to the bit.
 
 A state moves little in one step, so the landmark that was near before is tried first, and only
 states that have left its ball are compared with all landmarks.
@@ -31,7 +30,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Envelope", "Held", "Likeness"]
+__all__ = ["SAMPLED", "Envelope", "Held", "Likeness"]
 
 LANDMARKS = 512
 SAMPLED = 8192
@@ -114,7 +113,7 @@ class Envelope(nn.Module):
 
     def distance(self, states: Tensor) -> Tensor:
         """Distance to the nearest landmark over the radius, (B,): at most one inside."""
-        return self._nearest(self._place(states))[0]
+        return self._find_nearest(self._place(states))[0]
 
     def hold(self, states: Tensor, near: Tensor | None = None) -> Held:
         """Brings states (B, D) inside the envelope.
@@ -131,7 +130,7 @@ class Envelope(nn.Module):
         left = (~inside).nonzero().squeeze(1)
         if not len(left):
             return Held(states, inside, near)
-        distance, nearest = self._nearest(place[left])
+        distance, nearest = self._find_nearest(place[left])
         near, inside = near.index_copy(0, left, nearest), inside.index_copy(0, left, distance <= 1)
         out = left[distance > 1]
         if not len(out):
@@ -147,7 +146,7 @@ class Envelope(nn.Module):
         """States in the envelope's units."""
         return (states - self.centre.to(states.dtype)) @ self.axes.to(states.dtype)
 
-    def _nearest(self, place: Tensor) -> tuple[Tensor, Tensor]:
+    def _find_nearest(self, place: Tensor) -> tuple[Tensor, Tensor]:
         """Relative distance to the nearest landmark, and its number."""
         distance, nearest = torch.cdist(place, self.landmarks.to(place.dtype)).min(dim=1)
         distance = torch.nan_to_num(distance / self.radius, float("inf"), float("inf"))

@@ -35,7 +35,9 @@ def _read_interval(value: object) -> object:
         return value
     ends = value.split("..")
     if len(ends) != 2:
-        raise InputError("a range is two numbers with dots between, such as 0..0.5")
+        raise InputError(
+            f"{value!r} is no range; give two numbers with dots between, such as 0..0.5"
+        )
     return ends
 
 

@@ -95,7 +95,7 @@ class Guard:
             return
         if scope["type"] != "http":  # there are no websockets
             return
-        guarded = _with_headers(send)
+        guarded = _add_headers(send)
         try:
             headers = Headers(scope=scope)
             self._check_origin(headers)
@@ -211,7 +211,7 @@ def _is_same(given: str, token: str) -> bool:
     return secrets.compare_digest(given.encode(), token.encode())
 
 
-def _with_headers(send: Send) -> Send:
+def _add_headers(send: Send) -> Send:
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)

@@ -1,8 +1,8 @@
 """The contract of a system as a function that anyone who writes one can run.
 
-`check_system` simulates a few trajectories and holds them against the promises of `base.System`:
-bytes follow from words alone, macrostates are observed microstates, closures start where the
-trajectory does.
+`check_system` simulates a few trajectories and holds them against the promises of
+`tampl.system.System`: bytes follow from words alone, macrostates are observed microstates,
+closures start where the trajectory does.
 """
 
 import numpy as np

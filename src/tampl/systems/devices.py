@@ -17,7 +17,7 @@ __all__ = ["Device", "DeviceSystem", "gpu"]
 _gpu = Lock()
 
 
-def _there() -> None:
+def _require_nothing() -> None:
     """Nothing is required of a machine that runs Python."""
 
 
@@ -43,7 +43,7 @@ class Device:
     batch: int
     dtype: type[np.floating[Any]]
     run: Callable[..., None]
-    require: Callable[[], None] = _there
+    require: Callable[[], None] = _require_nothing
 
 
 def gpu(

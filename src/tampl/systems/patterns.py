@@ -50,22 +50,22 @@ class _Plane:
         return cosine * x + sine * y, cosine * y - sine * x
 
 
-def _turned(generator: np.random.Generator) -> _Plane:
+def _draw_plane(generator: np.random.Generator) -> _Plane:
     return _Plane(generator.uniform(0, 2 * np.pi))
 
 
 def _half_plane(generator: np.random.Generator) -> Values:
-    along, _ = _turned(generator).axes
+    along, _ = _draw_plane(generator).axes
     return along
 
 
 def _centred_slab(generator: np.random.Generator) -> Values:
-    along, _ = _turned(generator).axes
+    along, _ = _draw_plane(generator).axes
     return np.abs(along)
 
 
 def _four_bands(generator: np.random.Generator) -> Values:
-    plane = _turned(generator)
+    plane = _draw_plane(generator)
     along, _ = plane.axes
     width = abs(np.cos(plane.theta)) + abs(np.sin(plane.theta))
     return np.sin(4 * np.pi * along / width + generator.uniform(-0.5, 0.5))
@@ -87,7 +87,7 @@ def _central_disk(generator: np.random.Generator) -> Values:
 
 
 def _wavy_interface(generator: np.random.Generator) -> Values:
-    along, across = _turned(generator).axes
+    along, across = _draw_plane(generator).axes
     waves, height = generator.integers(1, 4), generator.uniform(0.06, 0.15)
     return along - height * np.sin(2 * np.pi * (waves * across + generator.random()))
 

@@ -128,7 +128,7 @@ class SIRS(System):
             )
         centres = generator.choice(self.size**2, clusters, replace=False)
         # Squared distances are whole numbers, so ties are exact and the second key breaks them.
-        order = np.lexsort((generator.random(self.size**2), self._nearest(centres)))
+        order = np.lexsort((generator.random(self.size**2), self._measure_distances(centres)))
         sites = np.zeros(self.size**2, np.uint8)
         sites[order[: self._n_infected]] = 1
         return sites.reshape(self.size, self.size)
@@ -187,7 +187,7 @@ class SIRS(System):
     def _fitting(self) -> list[int]:
         return [K for K in self.clusters if K <= self._n_infected]
 
-    def _nearest(self, centres: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _measure_distances(self, centres: NDArray[np.int64]) -> NDArray[np.int64]:
         """Squared periodic distance of every site to the nearest of the centres, (L^2,)."""
         sites = np.arange(self.size**2)
         nearest = np.full(self.size**2, 2 * self.size**2)

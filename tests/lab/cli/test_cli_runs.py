@@ -226,7 +226,7 @@ def test_missing_shard(recipe, data, copy, tmp_path):
     assert call("check", damaged).code == 0
 
 
-def test_truncated_shard(recipe, data, copy, tmp_path):
+def test_truncated_shard(recipe, data, copy):
     damaged = copy(data)
     shard = next(iter(sorted((damaged / "shards").glob("test*"))))
     shard.write_bytes(shard.read_bytes()[:-200])
@@ -236,7 +236,7 @@ def test_truncated_shard(recipe, data, copy, tmp_path):
     assert snapshot(damaged) == before
 
 
-def test_foreign_shard(recipe, data, copy, home, tmp_path):
+def test_foreign_shard(recipe, data, copy, tmp_path):
     other_recipe = tmp_path / "other.toml"
     other_recipe.write_text(RECIPE.replace("[data]", "[data]\nseed = 9"))
     assert call("simulate", other_recipe, "--out", tmp_path / "other").code == 0

@@ -162,7 +162,7 @@ def test_the_command(files, monkeypatch):
     command = ("import", files, "--format", "polymer-parquet", "--out", files / "store", "--json")
     call(*command).refused("row 0: `x` has shape (4, 18); 1001 frames of 300 beads")
     call("import", files, files, *command[2:]).refused(
-        "polymer-parquet is one folder; 2 are given"
+        "`--format` is 'polymer-parquet', which is one folder, and 2 are given"
     )
     call("import", files, "--format", "csv", "--out", files / "store").refused(
         "`--format` is 'csv'"

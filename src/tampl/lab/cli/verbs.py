@@ -17,6 +17,7 @@ from ...files import strict_json
 from ...progress import say
 
 __all__ = [
+    "DeviceName",
     "Json",
     "ListingCommand",
     "check",
@@ -297,7 +298,7 @@ def train(
         method = method or ("tampl+" if recipe is None else "tampl")
         chosen = found.with_seed(seed).with_epochs(epochs)
         history = pipeline.train(
-            chosen, data, out, method=method, device=device, memory=_in_bytes(memory), ranks=ranks
+            chosen, data, out, method=method, device=device, memory=_to_bytes(memory), ranks=ranks
         )
     result = {
         "run": str(out),
@@ -473,7 +474,7 @@ def compare(
                 budget_s=budget_s,
                 device=device,
                 side_by_side=side_by_side,
-                memory=_in_bytes(memory),
+                memory=_to_bytes(memory),
                 dask=dask,
                 ranks=ranks,
             ),
@@ -527,7 +528,7 @@ def sweep(
                 budget_s=budget_s,
                 device=device,
                 side_by_side=side_by_side,
-                memory=_in_bytes(memory),
+                memory=_to_bytes(memory),
                 dask=dask,
                 ranks=ranks,
             ),
@@ -587,7 +588,7 @@ def _describe_store(store: "Store") -> dict[str, Any]:
     return {"store": str(store.path), "identity": store.manifest.identity, "splits": splits}
 
 
-def _in_bytes(memory: float | None) -> float | None:
+def _to_bytes(memory: float | None) -> float | None:
     return None if memory is None else memory * 2**30
 
 

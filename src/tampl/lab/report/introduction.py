@@ -172,7 +172,7 @@ def caption_cases(cases: Cases, method: str) -> dict[str, str]:
         which = (
             "whose initial macrostates are the same"
             if alike
-            else ("whose initial macrostates are the nearest of all pairs")
+            else "whose initial macrostates are the nearest of all pairs"
         )
         same = "the same" if alike else "nearly the same"
         band = " Bands are one standard deviation of the simulations." if several else ""

@@ -70,7 +70,6 @@ p { margin: 0 0 1rem; max-width: 44rem; }
   border-bottom: 1px solid #efefec; }
 .facts dt { color: var(--soft); max-width: 75%; }
 .facts dd { margin: 0; text-align: right; min-width: 0; font-variant-numeric: lining-nums; }
-.facts.plain { max-width: none; }
 .facts.plain div { justify-content: flex-start; }
 .facts.plain dt { flex: 0 0 9rem; max-width: 40%; }
 .facts.plain dd { text-align: left; font: .85rem/1.7 ui-monospace, "SF Mono", Menlo, Consolas,

@@ -41,7 +41,10 @@ def import_store(spec: ImportSpec, out: str | Path, *, progress: bool = True) ->
     """
     if spec.format is not None and spec.format in PUBLISHED:
         if len(spec.files) > 1:
-            raise InputError(f"{spec.format} is one folder; {len(spec.files)} are given")
+            raise InputError(
+                f"`--format` is {spec.format!r}, which is one folder, and {len(spec.files)} are "
+                "given: give that folder alone"
+            )
         return PUBLISHED[spec.format](Path(spec.files[0]), Path(out))
     if spec.format is not None and spec.format not in FORMATS:
         names = ", ".join([*FORMATS, *PUBLISHED])

@@ -31,7 +31,7 @@ from .extras import load_extra
 from .order import natural_key
 from .tracks import Beside, Reading, Track, cut_tracks, read_edges, refuse_missing, split_address
 
-__all__ = ["ARRAY_SUFFIXES", "open_array", "read_arrays", "read_parquet"]
+__all__ = ["ARRAY_SUFFIXES", "fill_in", "open_array", "read_arrays", "read_parquet"]
 
 _DAMAGES = (ValueError, OSError, EOFError, KeyError, TypeError, SyntaxError, tokenize.TokenError)
 

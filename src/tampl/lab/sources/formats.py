@@ -8,12 +8,9 @@ from .molecules import MD_SUFFIXES, read_molecules
 from .pictures import PICTURES, read_pictures
 from .tracks import Reading, Track, refuse_missing, split_address
 
-__all__ = ["FORMATS", "Reader", "recognise_format"]
+__all__ = ["FORMATS", "recognise_format"]
 
-Reader = Callable[[str, Reading], list[Track]]
-"""From an argument of the command line to the tracks that it names."""
-
-FORMATS: Mapping[str, Reader] = {
+FORMATS: Mapping[str, Callable[[str, Reading], list[Track]]] = {
     "numpy": read_arrays,
     "hdf5": read_arrays,
     "zarr": read_arrays,
@@ -22,7 +19,7 @@ FORMATS: Mapping[str, Reader] = {
     "pictures": read_pictures,
     "md": read_molecules,
 }
-"""Every format by its name."""
+"""Every format by its name: from an argument of the command line to the tracks that it names."""
 
 _SUFFIXES = {
     **{".npy": "numpy", ".npz": "numpy", ".h5": "hdf5", ".hdf5": "hdf5"},

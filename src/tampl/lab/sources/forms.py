@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...data.dataset import LATTICE_STATES
 from ...errors import InputError
 from ...microstates import Image, Lattice, Microstate, Particles, Vector
 from .molecules import align
@@ -21,9 +22,6 @@ from .order import natural_key
 from .tracks import Piece, Reading, Track
 
 __all__ = ["Form", "Survey", "Timing", "choose_form"]
-
-_LATTICE_STATES = 16
-"""Bytes on a grid that are all smaller are states of sites, as `tampl.Dataset` takes them."""
 
 _UNEVEN = 0.05
 """By how much of the interval frames may be off their places; times in 32 bits are rounded."""
@@ -341,7 +339,7 @@ def _recognise(survey: Survey) -> str:
     if len(shape) == 1:
         return "vector"
     if len(shape) == 2 and dtype in "biu":
-        if survey.lowest >= 0 and survey.highest < _LATTICE_STATES:
+        if survey.lowest >= 0 and survey.highest < LATTICE_STATES:
             return "lattice"
         if survey.lowest >= 0 and survey.highest <= 255:
             return "image"

@@ -29,7 +29,7 @@ from ...errors import InputError
 from .extras import load_extra
 from .tracks import Piece, Reading, Track, read_edges, refuse_damage
 
-__all__ = ["MD_SUFFIXES", "read_molecules"]
+__all__ = ["MD_SUFFIXES", "align", "read_molecules"]
 
 MD_SUFFIXES = {
     **{f".{name}": None for name in ("xtc", "trr", "dcd", "gsd", "xyz", "pdb", "gro", "trj")},
@@ -48,7 +48,7 @@ _DAMAGES = (ValueError, OSError, TypeError, IndexError, KeyError, EOFError, Runt
 _UNTIMED = ("XYZ", "LAMMPSDUMP", "DATA", "GSD", "PDB", "GRO", "ARC", "MDCRD", "TRJ")
 """Formats that count frames or steps, to which MDAnalysis gives a picosecond each."""
 
-_LABELS = {"names": "names", "elements": "elements", "types": "types"}
+_LABELS = ("names", "elements", "types")
 _RIGHT, _SKEW = 90.0, 1e-3
 
 
@@ -99,7 +99,7 @@ def _open_universe(path: Path, reading: Reading) -> Any:  # noqa: ANN401
     with _quiet(path):
         try:
             if reading.topology is None:
-                return mda.Universe(str(path), **({"format": form, "topology_format": form}))
+                return mda.Universe(str(path), format=form, topology_format=form)
             kind = MD_SUFFIXES.get(reading.topology.suffix.lower())
             return mda.Universe(
                 str(reading.topology), str(path), format=form, topology_format=kind
@@ -141,7 +141,7 @@ def _read_types(atoms: Any, reading: Reading, path: Path) -> NDArray[Any]:  # no
     no_data = load_extra("md", "MDAnalysis.exceptions").NoDataError
     with _quiet(path):
         try:
-            labels = getattr(atoms, _LABELS[reading.types])
+            labels = getattr(atoms, reading.types)
         except (no_data, AttributeError) as error:
             raise InputError(
                 f"`--types` is {reading.types!r}, and {path} has no {reading.types} of its atoms: "

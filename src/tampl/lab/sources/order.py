@@ -13,4 +13,4 @@ def natural_key(name: str) -> list[tuple[int, int | str]]:
         ['f1a', 'f9', 'f10']
     """
     parts = re.split(r"(\d+)", name)
-    return [(0, int(part)) if part.isdigit() else (1, part) for part in parts]
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in parts]

@@ -26,7 +26,7 @@ def read_pictures(text: str, reading: Reading) -> list[Track]:
         raise InputError(f"`--kind` is {reading.kind!r}; {text} holds pictures, of kind `image`")
     path = Path(text)
     if path.is_file():
-        with _opened(path) as picture:
+        with _open(path) as picture:
             pages = int(getattr(picture, "n_frames", 1))
         return [Track(str(path), path, pages, lambda frames: Piece(_read_pages(path, frames)))]
     if not path.is_dir():
@@ -46,7 +46,7 @@ def read_pictures(text: str, reading: Reading) -> list[Track]:
 def _read_files(files: list[Path], frames: range) -> NDArray[np.uint8]:
     def pictures() -> Iterator[tuple[str, NDArray[np.uint8]]]:
         for k in frames:
-            with _opened(files[k]) as picture:
+            with _open(files[k]) as picture:
                 yield str(files[k]), _to_gray(picture, str(files[k]))
 
     return _stack(pictures())
@@ -54,7 +54,7 @@ def _read_files(files: list[Path], frames: range) -> NDArray[np.uint8]:
 
 def _read_pages(path: Path, frames: range) -> NDArray[np.uint8]:
     def pictures() -> Iterator[tuple[str, NDArray[np.uint8]]]:
-        with _opened(path) as picture:
+        with _open(path) as picture:
             for k in frames:
                 picture.seek(k)
                 yield f"{path}, page {k}", _to_gray(picture, f"{path}, page {k}")
@@ -74,7 +74,7 @@ def _stack(pictures: Iterator[tuple[str, NDArray[np.uint8]]]) -> NDArray[np.uint
     return np.stack(stack)
 
 
-def _opened(path: Path) -> Any:  # noqa: ANN401
+def _open(path: Path) -> Any:  # noqa: ANN401
     from PIL import Image, UnidentifiedImageError
 
     try:

@@ -1,8 +1,8 @@
 """The published polymer data as a store, the format `polymer-parquet`.
 
-The data set is polymer data, `MLDS-NUS/polymer-dynamics`. Each row of its files
-is a trajectory: `x` (F, 3 B) with x, y and z of bead 1, of bead 2, ..., relative to the centre of
-mass, and `t` (F, 1), evenly spaced. The unit of `t` is the data set's; frames are taken to be the
+The data set is `MLDS-NUS/polymer-dynamics` of Hugging Face. Each row of its files is a trajectory:
+`x` (F, 3 B) with x, y and z of bead 1, of bead 2, ..., relative to the centre of mass, and `t`
+(F, 1), evenly spaced. The unit of `t` is the data set's; frames are taken to be the
 polymer's `interval` apart. Splits are `train`, `valid`, and `test_fast`, `test_medium` and
 `test_slow`, each of which starts from one configuration. Of the test splits the store keeps the
 configurations and all extensions, as it does of simulated references.

@@ -29,7 +29,7 @@ function decades(low, high) {
 
 // What a chart shows: {x: [low, high], label, y: [low, high] or nothing, log, bands: [{x, low, high,
 // colour, alpha}], lines: [{x, y, colour, width, dash, alpha}], dots: [{x, y, colour, size}],
-// shades: [[from, to]], playhead, square}.
+// shades: [[from, to]], lower, upper, playhead}.
 export class Chart {
   constructor(parent, { name, onCursor } = {}) {
     this.root = document.createElement("div");
@@ -157,7 +157,7 @@ export class Chart {
       c.fillRect(xOf(from), top, xOf(to) - xOf(from), bottom - top);
     }
     for (const dots of data.dots ?? []) {
-      c.fillStyle = withAlpha(dots.colour, dots.alpha ?? 1);
+      c.fillStyle = dots.colour;
       dots.x.forEach((x, k) => {
         if (dots.y[k] === null) return;
         c.beginPath();
@@ -181,7 +181,7 @@ export class Chart {
       let open = false;
       for (let k = 0; k < line.y.length; k++) {
         const v = line.y[k];
-        if (v === null || v === undefined || !Number.isFinite(v)) open = open && line.bridges;
+        if (v === null || v === undefined || !Number.isFinite(v)) open = false;
         else if (open) c.lineTo(xOf(line.x[k]), yOf(v));
         else c.moveTo(xOf(line.x[k]), yOf(v)), (open = true);
       }

@@ -16,7 +16,7 @@ export class Editor {
     onTheme(() => this.draw());
   }
 
-  // Takes another state; `silent` for one that did not come from here.
+  // Takes another state; with `keep` the present one can be brought back by undo.
   show(state, { keep = false } = {}) {
     if (keep && this.state) this.remember();
     this.state = state;

@@ -15,7 +15,7 @@ const THUMBS = 6;
 // Dashes of closures; their colour is that of text, because they are no forecasts.
 const DASHES = [[7, 4], [2, 3], [8, 3, 2, 3], [12, 4]];
 
-const studio = { models: [], state: null, y: null, test: null, edited: false, closures: [], cursor: null, log: false };
+const studio = { models: [], state: null, y: null, test: null, closures: [], cursor: null, log: false };
 
 startTheme(find("theme"));
 start().catch((error) => complain(error));

@@ -51,11 +51,6 @@ export class Latest {
     if (performance.now() - this.since > this.patience) this.busy.abort();
   }
 
-  stop() {
-    this.again = false;
-    this.busy?.abort();
-  }
-
   async begin() {
     const controller = new AbortController();
     this.busy = controller;

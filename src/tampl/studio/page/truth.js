@@ -141,7 +141,6 @@ export class TruthPanel {
     this.truth = new Truth();
     this.played = 0;
     this.playing = true;
-    this.wait = true;
     this.label();
     this.progress.textContent = this.exhibit.simulates ? "simulating the first trajectory …" : "loading …";
     this.animate();
@@ -228,7 +227,7 @@ export class TruthPanel {
   showFrame(frame) {
     this.slider.value = frame;
     this.redraw();
-    this.onChange({ frame });
+    this.onChange();
   }
 
   // The frame on show, or null before there is one.

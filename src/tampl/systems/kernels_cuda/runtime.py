@@ -26,6 +26,6 @@ def require_gpu() -> None:
     """Raises `InputError` where no kernel can run."""
     if not cuda.is_available():
         raise InputError(
-            "device 'cuda' is not available; it needs an NVIDIA GPU with its driver and "
-            "`pip install 'tampl[cuda]'`; use device 'cpu' otherwise"
+            "`device` is 'cuda', which is not available here; it needs an NVIDIA GPU with its "
+            "driver and `pip install 'tampl[cuda]'`: choose cpu otherwise"
         )

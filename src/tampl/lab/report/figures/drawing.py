@@ -26,6 +26,7 @@ from ....evaluation.cases import Curve
 from ....files import replacing
 from ....methods import METHODS
 from ....microstates import Microstate, find_kind
+from ....microstates.base import INK
 
 __all__ = [
     "INK",
@@ -53,7 +54,6 @@ Dash = tuple[float, tuple[float, ...]] | Literal["-"]
 WIDTH = 7.4
 """Inches, a page's text width."""
 
-INK = "#262626"
 MUTED = "#8c8c8c"
 
 TWINS = ("#0072b2", "#d55e00")
