@@ -21,10 +21,14 @@ def parameters(modules):
     return {k: v for k, v in modules.state_dict().items() if not k.startswith("target.")}
 
 
-def test_cached_equals_literal(bench):
+@pytest.mark.parametrize("lags", [None, (1, 3)])
+def test_cached_equals_literal(bench, lags):
     """Same losses and same parameters after several epochs, up to float64 rounding."""
     training = bench.training(epochs=4, transition={"average": 0.9})
-    cached, literal = (bench.trainer(method, training) for method in (Tampl(), LiteralTampl()))
+    tampl = Tampl(lags=lags)
+    cached, literal = (
+        bench.trainer(method, training) for method in (tampl, LiteralTampl(weights=tampl))
+    )
     for _ in range(training.epochs):
         ours, printed = cached.run_epoch(), literal.run_epoch()
         for stage, parts in printed.losses.items():

@@ -121,7 +121,7 @@ def test_over_the_offsets_windows_see_every_pair():
     data = make_data([17, 17])
     frames = Frames.load(data, data.statistics, lag=3)
     training = TrainingSpec(epochs=1, window=3, lag=3)
-    chosen = [select(frames, training, number) for number in range(20)]
+    chosen = [select(frames, training, number)[0] for number in range(20)]
     seen = torch.cat([selection.pairs for selection in chosen]).unique()
     assert torch.equal(seen, frames.pairs)
     assert torch.equal(chosen[0].frames, spans(chosen[0].starts, 3, 3))

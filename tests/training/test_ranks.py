@@ -45,6 +45,7 @@ COMPARED = {
     "jld-recon": (METHODS["jld-recon"], {"symmetries": ["shift", "flip"], "epochs": 2}),
     "tampl+": (PLUS, {"fraction": 0.5, "epochs": 2}),
     "holes": (METHODS["tampl"], {"lag": 2, "epochs": 3}),
+    "lags": (Tampl(lags=(1, 3)), {"window": 3, "fraction": 0.7, "epochs": 3}),
 }
 """Methods with further settings of the training, by a name of the comparison."""
 
@@ -200,7 +201,7 @@ def test_every_batch_has_as_many_windows_of_each_partition(data):
 def test_blocks_of_a_partition_begin_with_it(data):
     trainer = make_trainer(data, Tampl(), ALONE, order="blocks")
     for partition in range(4):
-        found = select(trainer.frames, trainer.training, 0, partition=partition)
+        (found,) = select(trainer.frames, trainer.training, 0, partition=partition)
         assert found.first == 9 * trainer.frames.partitions.cuts[partition]
         assert found.together == BLOCKS_TOGETHER // 4
 

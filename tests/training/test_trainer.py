@@ -54,7 +54,7 @@ def test_every_pair_is_seen_once_per_pass(bench):
     trainer = bench.trainer(Tampl())
     stage = trainer.schedule[0][0]
     trainer._cache = torch.arange(float(len(bench.frames)), dtype=torch.float64)[:, None]
-    batches = [trainer._gather(stage.needs, *drawn) for drawn in trainer._batches(stage)]
+    batches = [trainer._gather(stage, *drawn) for drawn in trainer._batches(stage)]
     seen = torch.cat([batch["z_next"][:, 0] for batch in batches])
     assert torch.equal(seen.sort().values, bench.frames.pairs.double() + 1)
 

@@ -10,7 +10,7 @@ from tampl.training.stages import Batch
 
 
 def selection(bench, number=0, **changes):
-    return select(bench.frames, bench.training(**changes), number)
+    return select(bench.frames, bench.training(**changes), number)[0]
 
 
 def trajectories_of(bench, index):
@@ -48,9 +48,10 @@ def test_a_fraction_is_a_share_at_random_and_the_same_for_the_same_number(bench)
 
 @pytest.mark.parametrize("window", [2, 3, 5])
 def test_steps_are_those_of_a_pass(bench, window):
-    training = bench.training(window=window, fraction=0.7, batch_size=8)
+    settings = {"window": window, "fraction": 0.7, "batch_size": 8}
+    training = bench.training(**settings)
     order = torch.Generator(bench.frames.stored.device).manual_seed(0)
-    batches = list(select(bench.frames, training, 0).batches(8, order))
+    batches = list(selection(bench, **settings).batches(8, order))
     assert (
         len(batches)
         <= steps_per_pass(bench.frames, training, training.batch_size)
@@ -79,7 +80,7 @@ def test_joint_loss_of_windows_is_that_of_their_pairs(bench):
         (stage,) = trainer.schedule[0]
         device = bench.frames.stored.device
         noise = stage.draw(trainer.modules, 4, torch.Generator(device).manual_seed(0))
-        batch = trainer._gather(stage.needs, starts.to(device), noise)
+        batch = trainer._gather(stage, starts.to(device), noise)
         losses.append(stage.loss(trainer.modules, batch).total)
     torch.testing.assert_close(*losses)
 

@@ -23,7 +23,7 @@ from copy import deepcopy
 from functools import partial
 
 import torch
-from pydantic import Field, PositiveFloat
+from pydantic import Field, PositiveFloat, field_validator
 from torch import Tensor, nn
 
 from ..description import Description
@@ -45,12 +45,35 @@ class Tampl(Method):
     Attributes:
         lambda_cur: Weight of the current macrostate's loss.
         lambda_tr: Weight of the transition loss in stage I.
+        lags: How many steps of the model apart the pairs of both stages are, 1 first; None for 1
+            alone, as in the paper. Where frames follow each other fast, what decides the future
+            hardly shows from one to the next, and a representation needs no trace of it; over
+            longer lags it does. T is told the lag of a pair, and a forecast takes steps of 1.
     """
 
     lambda_cur: PositiveFloat = 1.0
     lambda_tr: PositiveFloat = 0.1
+    # None, and not (1,): what was trained before there was a choice stays the same recipe.
+    lags: tuple[Count, ...] | None = Field(None, min_length=2)
+
+    @field_validator("lags")
+    @classmethod
+    def _refuse_other_lags(cls, lags: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        if lags is not None and (lags[0] != 1 or sorted(set(lags)) != list(lags)):
+            raise InputError(
+                f"`lags` is {list(lags)}; it must begin with 1, the step of the model, and grow"
+            )
+        return lags
 
     def modules(self, spec: ModelSpec, description: Description) -> Modules:
+        if self.lags is not None:
+            if not isinstance(spec.transition, FlowTransitionSpec):
+                raise InputError(
+                    f"`lags` is {list(self.lags)} and `model.transition.name` is "
+                    f'{spec.transition.name!r}, which knows one lag: choose "flow"'
+                )
+            transition = spec.transition.model_copy(update={"lags": self.lags})
+            spec = spec.model_copy(update={"transition": transition})
         return Modules.build(spec, description)
 
     def turns(self, training: TrainingSpec) -> tuple[Turn, ...]:
@@ -74,6 +97,7 @@ class Tampl(Method):
             ),
             draw=partial(_draw, transition=transition),
             optimiser=training.representation,
+            lags=self.lags or (1,),
         )
         stage_two = Stage(
             name="transition",
@@ -84,6 +108,7 @@ class Tampl(Method):
             ),
             draw=partial(_draw, transition=transition),
             optimiser=training.transition,
+            lags=self.lags or (1,),
         )
         return stage_one, stage_two
 
@@ -167,7 +192,7 @@ class TamplPlus(Method):
         hidden = self.map.hidden if self.map.steps else None
         joint = JointFlowSpec(name="joint-flow", flow=flow, map=hidden)
         # First what TAMPL has, from the same draws: one seed gives both the same representation.
-        first = Modules.build(spec, description)
+        first = self.tampl.modules(spec, description)
         built = Modules(
             spec.model_copy(update={"transition": joint}),
             encoder=first.encoder,
@@ -222,7 +247,7 @@ class LiteralTampl(Method):
     weights: Tampl = Tampl()
 
     def modules(self, spec: ModelSpec, description: Description) -> Modules:
-        built = Modules.build(spec, description)
+        built = self.weights.modules(spec, description)
         built.add({"target": deepcopy(built.encoder)})
         return built
 
@@ -237,6 +262,7 @@ class LiteralTampl(Method):
             draw=_draw,
             optimiser=training.representation,
             finish=_copy_to_target,
+            lags=self.weights.lags or (1,),
         )
         transition = Stage(
             name="transition",
@@ -250,6 +276,7 @@ class LiteralTampl(Method):
             ),
             draw=_draw,
             optimiser=training.transition,
+            lags=self.weights.lags or (1,),
         )
         return (Turn((representation, transition), training.epochs),)
 

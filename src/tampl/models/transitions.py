@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from ..flow import SOLVERS, Step, flow_matching_loss, solve
-from ..frozen import Frozen, Steps, Width
+from ..frozen import Count, Frozen, Steps, Width
 from ..nn import MLP, Residual, VelocityMLP
 from ..plugins import open_choice, register_entry
 from .parts import DTYPES, Precision, Widths
@@ -103,10 +103,14 @@ class FlowTransition(Transition):
         latent_dim: Size of the latent state.
         step: The solver's step, e.g. `tampl.flow.midpoint`.
         steps: Number of solver steps for one transition.
-        grading: How strongly these steps shorten towards the end, see `tampl.flow.solver`.
+        grading: How strongly these steps shorten towards the end, see `tampl.flow`.
         draws: How many draws of (s, epsilon) the loss takes for each pair. Beside an encoder they
             cost little.
+        lags: How many lags it knows; the first is the step of the model. More than one are told
+            by a mark beside z, and the noise of the loss holds the number of each pair's, `lag`.
     """
+
+    marks: Tensor
 
     def __init__(
         self,
@@ -117,8 +121,10 @@ class FlowTransition(Transition):
         steps: int,
         grading: float = 1.0,
         draws: int = 1,
+        lags: int = 1,
     ) -> None:
         super().__init__()
+        self.register_buffer("marks", torch.eye(lags), persistent=False)
         self.velocity = velocity
         self.noise_dim = latent_dim
         self.step = step
@@ -127,8 +133,10 @@ class FlowTransition(Transition):
         self.draws = draws
 
     def loss(self, z: Tensor, z_next: Tensor, noise: Noise) -> Tensor:
-        z, z_next = (pairs.repeat(self.draws, 1) for pairs in (z, z_next))
-        return flow_matching_loss(self.velocity, z, z_next, s=noise["s"], epsilon=noise["epsilon"])
+        condition = self._mark(z, noise.get("lag"))
+        condition, z_next = (pairs.repeat(self.draws, 1) for pairs in (condition, z_next))
+        s, epsilon = noise["s"], noise["epsilon"]
+        return flow_matching_loss(self.velocity, condition, z_next, s=s, epsilon=epsilon)
 
     def spread(self, z: Tensor) -> Tensor:
         return z.var(dim=0, correction=0).mean()
@@ -145,9 +153,15 @@ class FlowTransition(Transition):
         }
 
     def forward(self, z: Tensor, noise: Tensor) -> Tensor:
-        return solve(
-            self.velocity, noise, z, step=self.step, steps=self.steps, grading=self.grading
-        )
+        rule = {"step": self.step, "steps": self.steps, "grading": self.grading}
+        return solve(self.velocity, noise, self._mark(z), **rule)
+
+    def _mark(self, z: Tensor, lag: Tensor | None = None) -> Tensor:
+        """The condition of states (B, d): beside each the mark of its lag, where there are some."""
+        if len(self.marks) == 1:
+            return z
+        mark = self.marks[:1].expand(len(z), -1) if lag is None else self.marks[lag]
+        return torch.cat([z, mark.to(z.dtype)], dim=-1)
 
 
 class FlowMap(nn.Module):
@@ -325,6 +339,7 @@ class FlowTransitionSpec(TransitionSpec):
         grading: How strongly steps shorten towards the end; 1 makes them equal.
         draws: Draws of flow time and noise for each pair in the loss.
         precision: Of the products between the velocity network's hidden layers.
+        lags: Lags of the pairs that it is trained with, 1 first; a method sets them.
     """
 
     name: Literal["flow"]
@@ -335,12 +350,16 @@ class FlowTransitionSpec(TransitionSpec):
     grading: float = Field(1.0, ge=1, allow_inf_nan=False)
     draws: Steps = 1
     precision: Precision = "float32"
+    # None, and not (1,): what was trained before there was a choice stays the same recipe.
+    lags: tuple[Count, ...] | None = None
 
     def build(self, latent_dim: int) -> FlowTransition:
         """Builds the transition."""
+        lags = len(self.lags or (1,))
         velocity = VelocityMLP(
             latent_dim,
             hidden=self.hidden,
+            condition_dim=latent_dim + lags if lags > 1 else None,
             frequencies=self.frequencies,
             dtype=DTYPES[self.precision],
         )
@@ -351,6 +370,7 @@ class FlowTransitionSpec(TransitionSpec):
             steps=self.steps,
             grading=self.grading,
             draws=self.draws,
+            lags=lags,
         )
 
 

@@ -77,8 +77,9 @@ class VelocityMLP(nn.Module):
     """An MLP of the flow's state u, its condition z and features of its time s.
 
     Arguments:
-        latent_dim: Size of u and of z.
+        latent_dim: Size of u, and of z where `condition_dim` is not given.
         hidden: Hidden widths.
+        condition_dim: Size of z.
         frequencies: Number of Fourier frequencies of s.
         dtype: Precision of the products between hidden layers, which are nearly all of the
             arithmetic. The first and the last layer keep that of the weights: states rounded to
@@ -90,13 +91,15 @@ class VelocityMLP(nn.Module):
         latent_dim: int,
         *,
         hidden: Sequence[int],
+        condition_dim: int | None = None,
         frequencies: int = 8,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()
         self.dtype = dtype
         self.time = FourierFeatures(frequencies)
-        self.mlp = MLP(2 * latent_dim + self.time.features, latent_dim, hidden=hidden)
+        inputs = latent_dim + (condition_dim or latent_dim) + self.time.features
+        self.mlp = MLP(inputs, latent_dim, hidden=hidden)
 
     def forward(self, u: Tensor, s: Tensor, z: Tensor) -> Tensor:
         time = self.time(s).expand(len(u), -1)

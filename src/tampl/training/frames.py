@@ -169,6 +169,10 @@ class Frames:
         """Frames of a trajectory that are a lag apart."""
         return (self.length - 1) // self.lag + 1
 
+    def stretch(self, factor: int) -> "Frames":
+        """The same frames with pairs that are so many lags apart; their index is left as it is."""
+        return self if factor == 1 else replace(self, lag=factor * self.lag)
+
     def windows(self, size: int, offset: int) -> Tensor:
         """Starts of windows of `size` frames that follow each other, sharing their end frames.
 
@@ -291,68 +295,101 @@ class Selection:
 
 
 def select(
-    frames: Frames, training: TrainingSpec, number: int, *, partition: int = 0
-) -> Selection:
-    """The selection of a number.
+    frames: Frames,
+    training: TrainingSpec,
+    number: int,
+    *,
+    partition: int = 0,
+    lags: tuple[int, ...] = (1,),
+) -> list[Selection]:
+    """The selections of a number, one for each lag, of as many windows each.
 
     Arguments:
         frames: The frames.
         training: Window, fraction and seed.
         number: Which of the selections of a training; with all pairs each is the same.
         partition: The partition that is selected from, one that is here.
+        lags: Those of a stage.
     """
-    partitions = frames.partitions
-    generator = torch_generator(training.seed, "windows", number)
-    offset = int(torch.randint(_room(frames, training), (), generator=generator))
-    starts, rows = frames.windows(training.window, offset), partitions.here(partition)
-    first = rows.start * frames.length
-    starts = starts[(starts >= first) & (starts < rows.stop * frames.length)]
-    kept = _kept(training, frames.count_windows(training.window, offset))
-    if training.fraction < 1:
+    partitions, rows = frames.partitions, frames.partitions.here(partition)
+    first, last = rows.start * frames.length, rows.stop * frames.length
+    tilings, kept = [], []
+    for lag in lags:
+        stretched, address = frames.stretch(lag), ("windows", number, *_name_lag(lag))
+        generator = torch_generator(training.seed, *address)
+        offset = int(torch.randint(_room(stretched, training), (), generator=generator))
+        kept.append(_kept(training, stretched.count_windows(training.window, offset), lags))
         if own := partitions.address(partition):
-            generator = torch_generator(training.seed, "windows", number, *own)
-        chosen = torch.randperm(len(starts), generator=generator)[:kept].sort().values
-        starts = starts[chosen.to(starts.device)]
-    return Selection(
-        starts,
-        training.window,
-        frames.lag,
-        block=frames.block if training.order == "blocks" else None,
-        size=kept,
-        first=first,
-        # Of all partitions, so that the order is the same on however many ranks.
-        together=max(1, BLOCKS_TOGETHER // partitions.count),
-    )
+            generator = torch_generator(training.seed, *address, *own)
+        tilings.append((stretched, offset, generator))
+    found = []
+    for stretched, offset, generator in tilings:
+        starts = stretched.windows(training.window, offset)
+        starts = starts[(starts >= first) & (starts < last)]
+        if training.fraction < 1:
+            chosen = torch.randperm(len(starts), generator=generator)[: min(kept)].sort().values
+            starts = starts[chosen.to(starts.device)]
+        selection = Selection(
+            starts,
+            training.window,
+            stretched.lag,
+            block=frames.block if training.order == "blocks" else None,
+            size=min(kept),
+            first=first,
+            # Of all partitions, so that the order is the same on however many ranks.
+            together=max(1, BLOCKS_TOGETHER // partitions.count),
+        )
+        found.append(selection)
+    return found
 
 
-def spans(starts: Tensor, length: int, lag: int = 1) -> Tensor:
-    """Index of `length` frames from each start, `lag` apart, one window after another."""
+def _name_lag(lag: int) -> tuple[str | int, ...]:
+    return () if lag == 1 else ("lag", lag)
+
+
+def spans(starts: Tensor, length: int, lag: Tensor | int = 1) -> Tensor:
+    """Index of `length` frames from each start, one window after another.
+
+    Arguments:
+        starts: Where the windows start, (n,).
+        length: Frames of each.
+        lag: From one frame to the next, of all windows or of each (n,).
+    """
+    if isinstance(lag, Tensor):
+        lag = lag[:, None]
     return (starts[:, None] + lag * torch.arange(length, device=starts.device)).flatten()
 
 
-def steps_per_pass(frames: Frames, training: TrainingSpec, batch_size: int) -> int:
+def steps_per_pass(
+    frames: Frames, training: TrainingSpec, batch_size: int, lags: tuple[int, ...] = (1,)
+) -> int:
     """Batches of a pass, the most there can be.
 
     Arguments:
         frames: The frames.
         training: Window and fraction.
-        batch_size: Pairs of each partition in a batch.
+        batch_size: Pairs of each partition and lag in a batch.
+        lags: Those of a stage.
     """
-    kept = _kept(training, max(_count_windows(frames, training)))
+    most = [max(_count_windows(frames.stretch(lag), training)) for lag in lags]
+    kept = _kept(training, min(most), lags)
     return -(-kept // _windows_per_batch(batch_size, training.window))
 
 
-def refuse_small_batches(training: TrainingSpec, batch_size: int) -> None:
-    """Refuses a batch without a window for each partition.
+def refuse_small_batches(training: TrainingSpec, batch_size: int, lags: int = 1) -> None:
+    """Refuses a batch without a window for each partition and lag.
 
     Arguments:
         training: Window and partitions.
         batch_size: Pairs in a batch.
+        lags: How many lags a stage has.
     """
-    if training.partitions > max(1, batch_size // (training.window - 1)):
+    if training.partitions * lags > max(1, batch_size // (training.window - 1)):
+        each, what = (f" and a stage has {lags} lags", " and lag") if lags > 1 else ("", "")
         raise InputError(
-            f"`training.partitions` is {training.partitions} and a batch has {batch_size} pairs, "
-            f"in windows of {training.window - 1}: it needs a window of each partition at least"
+            f"`training.partitions` is {training.partitions}{each} and a batch has {batch_size} "
+            f"pairs, in windows of {training.window - 1}: it needs a window of each "
+            f"partition{what} at least"
         )
 
 
@@ -381,8 +418,8 @@ def _count_windows(frames: Frames, training: TrainingSpec) -> list[int]:
     ]
 
 
-def _kept(training: TrainingSpec, windows: int) -> int:
-    return max(1, round(training.fraction * windows))
+def _kept(training: TrainingSpec, windows: int, lags: tuple[int, ...] = (1,)) -> int:
+    return max(1, round(training.fraction * windows / len(lags)))
 
 
 def _windows_per_batch(batch_size: int, window: int) -> int:

@@ -85,6 +85,9 @@ class Stage:
             limit.
         shared: Names of noise that is not drawn for pairs but for the batch as a whole, so that
             all partitions of a batch have the same.
+        lags: How far apart the frames of its pairs are, in steps of the model. A batch has as many
+            pairs of each lag, one lag after another in each partition; where there are several,
+            the noise `lag` holds the number of each pair's. An epoch has no more pairs for it.
     """
 
     name: str
@@ -99,6 +102,7 @@ class Stage:
     steps: int | None = None
     passes: float | None = None
     shared: frozenset[str] = frozenset()
+    lags: tuple[int, ...] = (1,)
 
 
 @dataclass(frozen=True)

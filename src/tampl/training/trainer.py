@@ -110,14 +110,16 @@ class Trainer:
         self._closing = dict(zip(ends, turns, strict=True))
         _refuse_bad_stages(turns, modules)
         _refuse_other_division(frames, training)
-        refuse_long_windows(frames, training)
-        for size in {self._batch_size(stage) for turn in turns for stage in turn.stages}:
-            refuse_small_batches(training, size)
+        stages = [stage for turn in turns for stage in turn.stages]
+        for lag in sorted({lag for stage in stages for lag in stage.lags}):
+            refuse_long_windows(frames.stretch(lag), training)
+        for stage in stages:
+            refuse_small_batches(training, self._batch_size(stage), len(stage.lags))
         self.steppers = {
             stage.name: Stepper(
                 stage,
                 modules,
-                gather=partial(self._gather, stage.needs),
+                gather=partial(self._gather, stage),
                 total_steps=self._steps(stage) * turn.epochs,
                 ranks=ranks,
             )
@@ -179,7 +181,7 @@ class Trainer:
     def first_batch(self, stage: Stage) -> Batch:
         """The first batch that a stage would see now."""
         self._refresh(stage)
-        return self._gather(stage.needs, *next(self._batches(stage)))
+        return self._gather(stage, *next(self._batches(stage)))
 
     @property
     def in_last_turn(self) -> bool:
@@ -195,8 +197,8 @@ class Trainer:
 
     def _steps(self, stage: Stage) -> int:
         """Batches of a pass, the most there can be."""
-        size = self._batch_size(stage) // self.training.partitions
-        once = steps_per_pass(self.frames, self.training, size)
+        size = self._batch_size(stage) // (self.training.partitions * len(stage.lags))
+        once = steps_per_pass(self.frames, self.training, size, stage.lags)
         if stage.steps is None or stage.passes is None:
             return stage.steps or once
         # Every epoch has another part of the pairs.
@@ -210,14 +212,17 @@ class Trainer:
         before = takewhile(lambda each: each.name != stage.name, self.schedule[self.epoch])
         return self.epoch + any("encoder" in each.moves for each in before)
 
-    def _selections(self, part: int) -> list[Selection]:
-        """What the stages of a part see of each partition that is here."""
+    def _selections(self, part: int, lags: tuple[int, ...] = (1,)) -> list[Selection]:
+        """What the stages of a part see of each partition that is here, lag by lag."""
         # Windows of one pair, all of them, are the same in every part.
         whole = self.training.fraction == 1 and self.training.window == 2
         number = 0 if whole else part
         return [
-            select(self.frames, self.training, number, partition=partition)
+            selection
             for partition in self.frames.partitions
+            for selection in select(
+                self.frames, self.training, number, partition=partition, lags=lags
+            )
         ]
 
     def _refresh(self, stage: Stage) -> None:
@@ -230,7 +235,8 @@ class Trainer:
             self._cache = self.frames.macrostates.new_zeros(size)
         # In place: a recorded step reads the cache where it is.
         if self.training.fraction < 1 and part != WHOLE:
-            index = torch.cat([each.frames for each in self._selections(part)]).unique()
+            selections = self._selections(part, stage.lags)
+            index = torch.cat([each.frames for each in selections]).unique()
             self._cache[index] = self._encode(index)
         elif self.frames.present is not None:
             index = self.frames.present.nonzero().squeeze(1)
@@ -261,21 +267,32 @@ class Trainer:
             ]
             for word in ("order", "noise")
         )
-        selections = self._selections(self._part(stage))
-        size = self._batch_size(stage) // partitions.count
+        selections = self._selections(self._part(stage), stage.lags)
+        size = self._batch_size(stage) // (partitions.count * len(stage.lags))
         steps = None if stage.steps is None else self._steps(stage)
+        # The lags of a partition share its stream.
+        orders = [order for order in orders for _ in stage.lags]
         passes = [
             selection.batches(size, order, steps=steps)
             for selection, order in zip(selections, orders, strict=True)
         ]
         batches = (torch.cat(parts) for parts in zip(*passes, strict=True))
         common = torch_generator(seed, *address, "noise", device=device)
-        for starts, read in self._read(batches, stage.needs, selections[0].block):
+        for starts, read in self._read(batches, stage, selections[0].block):
             pairs = len(starts) * (self.training.window - 1)
             if partitions.count == 1:
-                yield starts, stage.draw(self.modules, pairs, noises[0]), read
+                noise = stage.draw(self.modules, pairs, noises[0])
             else:
-                yield starts, self._draw_parts(stage, pairs // len(noises), noises, common), read
+                noise = self._draw_parts(stage, pairs // len(noises), noises, common)
+            if len(stage.lags) > 1:
+                noise = {**noise, "lag": self._number_lags(stage, pairs)}
+            yield starts, noise, read
+
+    def _number_lags(self, stage: Stage, count: int) -> Tensor:
+        """Number of the lag of each of so many windows or pairs of a batch."""
+        lags, parts = len(stage.lags), len(self.frames.partitions.own)
+        numbers = torch.arange(lags, device=self.frames.device)
+        return numbers.repeat_interleave(count // (lags * parts)).repeat(parts)
 
     def _draw_parts(
         self,
@@ -304,10 +321,10 @@ class Trainer:
         return own | {name: whole[name] for name in sorted(stage.shared)}
 
     def _read(
-        self, batches: Iterable[Tensor], needs: frozenset[str], block: int | None
+        self, batches: Iterable[Tensor], stage: Stage, block: int | None
     ) -> Iterator[tuple[Tensor, Mapping[str, Tensor]]]:
         """Batches with those fields that are not on the device, read ahead of their use."""
-        names, stored = sorted(needs & MICROSTATES), self.frames.stored
+        names, stored = sorted(stage.needs & MICROSTATES), self.frames.stored
         if not names or not isinstance(stored, Outside):
             for starts in batches:
                 yield starts, {}
@@ -320,19 +337,20 @@ class Trainer:
             # A batch may hold windows of two groups of blocks, and those of a later partition
             # begin within the blocks that are read.
             kept = (2 if len(self.frames.partitions.own) == 1 else 4) * BLOCKS_TOGETHER
-            blocks = Blocks(stored, block, reach=self.frames.lag * self.training.window, kept=kept)
+            reach = self.frames.lag * max(stage.lags) * self.training.window
+            blocks = Blocks(stored, block, reach=reach, kept=kept * len(stage.lags))
 
         def read(starts: Tensor) -> dict[str, NDArray[Any]]:
             found = {}
             for name in names:
-                index = self._index(name, starts).numpy()
+                index = self._index(stage, name, starts).numpy()
                 if blocks is None:
                     found[name] = stored.read(index)
                 else:
                     found[name] = blocks.read(starts.numpy(), index.reshape(len(starts), -1))
             return found
 
-        frames = sum(len(self._index(name, on_host[0])) for name in names)
+        frames = sum(len(self._index(stage, name, on_host[0])) for name in names)
         options = {"ahead": stored.count_ahead(frames)}
         if blocks is not None:  # which are read in sequence
             options["threads"] = 1
@@ -341,15 +359,17 @@ class Trainer:
 
     def _gather(
         self,
-        needs: frozenset[str],
+        stage: Stage,
         starts: Tensor,
         noise: Mapping[str, Tensor],
         read: Mapping[str, Tensor] = MappingProxyType({}),
     ) -> Batch:
-        fields = {
-            name: self.frames.input(read[name]) if name in read else self._field(name, starts)
-            for name in sorted(needs)
-        }
+        fields = {}
+        for name in sorted(stage.needs):
+            if name in read:
+                fields[name] = self.frames.input(read[name])
+            else:
+                fields[name] = self._field(name, self._index(stage, name, starts))
         return Batch(fields, noise, self.training.window)
 
     def _latents(self, index: Tensor) -> Latents:
@@ -372,17 +392,22 @@ class Trainer:
             )
         return latents
 
-    def _index(self, name: str, starts: Tensor) -> Tensor:
+    def _index(self, stage: Stage, name: str, starts: Tensor) -> Tensor:
         """The frames that a field of the windows at some starts is of."""
-        window = self.training.window
+        window, lag = self.training.window, self._lags(stage, starts)
         if name == "x_window":
-            return spans(starts, window, self.frames.lag)
-        first = starts + self.frames.lag if name.endswith("_next") else starts
-        return spans(first, window - 1, self.frames.lag)
+            return spans(starts, window, lag)
+        return spans(starts + lag if name.endswith("_next") else starts, window - 1, lag)
 
-    def _field(self, name: str, starts: Tensor) -> Tensor:
+    def _lags(self, stage: Stage, starts: Tensor) -> Tensor | int:
+        """Frames from one end of a pair to the other, for the windows at some starts."""
+        if len(stage.lags) == 1:
+            return self.frames.lag * stage.lags[0]
+        lags = self.frames.lag * torch.tensor(stage.lags, device=starts.device)
+        return lags[self._number_lags(stage, len(starts)).to(starts.device)]
+
+    def _field(self, name: str, index: Tensor) -> Tensor:
         source = name.removesuffix("_next").removesuffix("_window")
-        index = self._index(name, starts)
         if source == "z":
             assert self._cache is not None
             return self._cache[index]
