@@ -2,28 +2,42 @@
 
 import pytest
 import torch
+from torch import nn
 from torch.nn.functional import batch_norm, conv2d, max_pool2d, relu
 
-from tampl.nn import ResNet
+from tampl.nn import ResNet, group_norm
 from tampl.seeding import ambient_seed
 
 SMALL = {"widths": (4, 6, 8, 10), "blocks": (1, 2, 1, 1)}
 
 
-def randomised(**sizes):
+def randomised(norm=nn.BatchNorm2d):
     """A network in which no parameter and no statistic is at its first value."""
     with ambient_seed(0, "resnet"):
-        network = ResNet(3, **(sizes or SMALL))
+        network = ResNet(3, norm=norm, **SMALL)
         for name, value in network.state_dict().items():
             if value.ndim == 1 or name == "mean":
                 value.copy_(0.5 + torch.rand_like(value))
     return network
 
 
+def normalise_groups(x, scale, shift):
+    """Group normalisation by its definition: each picture by itself, channel by channel."""
+    groups = group_norm(x.shape[1]).num_groups
+    parts = []
+    for group in x.chunk(groups, dim=1):
+        mean = group.mean(dim=(1, 2, 3), keepdim=True)
+        variance = (group - mean).square().mean(dim=(1, 2, 3), keepdim=True)
+        parts.append((group - mean) / (variance + 1e-5).sqrt())
+    return torch.cat(parts, dim=1) * scale[:, None, None] + shift[:, None, None]
+
+
 def twin(state, x, *, blocks):
     """ResNet by the book on three channels, from torchvision's names, in evaluation mode."""
 
     def norm(x, name):
+        if f"{name}.running_mean" not in state:
+            return normalise_groups(x, state[f"{name}.weight"], state[f"{name}.bias"])
         stats = (state[f"{name}.running_mean"], state[f"{name}.running_var"])
         return batch_norm(x, *stats, state[f"{name}.weight"], state[f"{name}.bias"])
 
@@ -44,8 +58,9 @@ def twin(state, x, *, blocks):
     return x.mean(dim=(-2, -1)) @ state["fc.weight"].T + state["fc.bias"]
 
 
-def test_it_is_the_network_of_the_book_on_three_equal_channels():
-    network = randomised()
+@pytest.mark.parametrize("norm", [nn.BatchNorm2d, group_norm])
+def test_it_is_the_network_of_the_book_on_three_equal_channels(norm):
+    network = randomised(norm)
     state = dict(network.state_dict())
     generator = torch.Generator().manual_seed(1)
     colour = torch.randn(4, 3, 7, 7, generator=generator)
@@ -69,8 +84,9 @@ def test_resnet34_has_torchvisions_parameters():
     assert network.layer4[0].conv1.weight.shape == (512, 256, 3, 3)
 
 
-def test_what_a_picture_gives_depends_on_it_alone_in_either_mode():
-    network, x = randomised(), torch.rand(5, 1, 32, 40)
+@pytest.mark.parametrize("norm", [nn.BatchNorm2d, group_norm])
+def test_what_a_picture_gives_depends_on_it_alone_in_either_mode(norm):
+    network, x = randomised(norm), torch.rand(5, 1, 32, 40)
     statistics = {k: v.clone() for k, v in network.state_dict().items() if "running" in k}
     training = network.train()(x)
     torch.testing.assert_close(network.eval()(x), training, rtol=0, atol=0)
@@ -102,3 +118,10 @@ def test_every_weight_learns():
 @pytest.mark.parametrize("size", [(32, 64), (100, 500), (33, 47)])
 def test_any_size_of_picture(size):
     assert ResNet(2, **SMALL)(torch.rand(1, 1, *size)).shape == (1, 2)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4, 6, 8, 64, 100, 512])
+def test_groups_divide_the_channels(channels):
+    norm = group_norm(channels)
+    assert channels % norm.num_groups == 0 and norm.num_groups <= 32
+    assert norm.num_groups == 1 or channels // norm.num_groups >= 4

@@ -10,7 +10,7 @@ from torch import nn
 from ..errors import InputError
 from ..frozen import Depth, Frozen, Width
 from ..microstates import Chain, Image, Lattice, Microstate, Particles, Vector
-from ..nn import MLP, DeepSet, Harmonics, LatticeEncoder, ResNet
+from ..nn import MLP, DeepSet, Harmonics, LatticeEncoder, ResNet, group_norm
 from ..plugins import open_choice, register_entry
 from .parts import DTYPES, Precision, Source, Widths, mismatch
 from .pretrained import load_imagenet
@@ -118,6 +118,8 @@ class ResNetEncoderSpec(EncoderSpec):
             torchvision, or the path of torchvision's file. It has to be said.
         widths: Channels of the four stages.
         blocks: Basic blocks of the four stages.
+        norm: "group" to normalise groups of channels over each picture, with random weights;
+            None for batch normalisation with fixed statistics, as the weights of a file need it.
         precision: Of the convolutions on a GPU; a CPU has float32.
     """
 
@@ -125,6 +127,7 @@ class ResNetEncoderSpec(EncoderSpec):
     weights: str = Field(min_length=1)
     widths: tuple[Width, Width, Width, Width] = (64, 128, 256, 512)
     blocks: tuple[Depth, Depth, Depth, Depth] = (3, 4, 6, 3)
+    norm: Literal["group"] | None = None
     precision: Precision = "float32"
 
     @model_validator(mode="after")
@@ -135,6 +138,11 @@ class ResNetEncoderSpec(EncoderSpec):
                 f"`weights` is {self.weights!r}, which are of ResNet-34, and `widths` or `blocks` "
                 'are of another network: leave them out, or choose weights = "none"'
             )
+        if self.weights != "none" and self.norm is not None:
+            raise InputError(
+                f"`norm` is {self.norm!r} and `weights` is {self.weights!r}, which belong to batch "
+                'normalisation: leave `norm` out, or choose weights = "none"'
+            )
         return self
 
     def build(self, microstate: Microstate, latent_dim: int) -> nn.Module:
@@ -142,7 +150,11 @@ class ResNetEncoderSpec(EncoderSpec):
         if not isinstance(microstate, Chain | Image):
             raise mismatch(self.name, "chain or image", microstate)
         encoder = ResNet(
-            latent_dim, widths=self.widths, blocks=self.blocks, dtype=DTYPES[self.precision]
+            latent_dim,
+            widths=self.widths,
+            blocks=self.blocks,
+            norm=group_norm if self.norm == "group" else nn.BatchNorm2d,
+            dtype=DTYPES[self.precision],
         )
         if self.weights != "none":
             load_imagenet(encoder, self.weights)

@@ -153,11 +153,11 @@ class FlowTransition(Transition):
         }
 
     def forward(self, z: Tensor, noise: Tensor) -> Tensor:
-        rule = {"step": self.step, "steps": self.steps, "grading": self.grading}
-        return solve(self.velocity, noise, self._mark(z), **rule)
+        condition, step, steps = self._mark(z), self.step, self.steps
+        return solve(self.velocity, noise, condition, step=step, steps=steps, grading=self.grading)
 
     def _mark(self, z: Tensor, lag: Tensor | None = None) -> Tensor:
-        """The condition of states (B, d): beside each the mark of its lag, where there are some."""
+        """The condition of states (B, d): beside each the mark of its lag, where several are."""
         if len(self.marks) == 1:
             return z
         mark = self.marks[:1].expand(len(z), -1) if lag is None else self.marks[lag]

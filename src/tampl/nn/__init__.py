@@ -1,6 +1,6 @@
 """Network building blocks: plain modules that know nothing of systems, methods or data."""
 
-from .images import ImageDecoder, ResNet
+from .images import ImageDecoder, ResNet, group_norm
 from .lattice import CircularConv2d, LatticeDecoder, LatticeEncoder
 from .mlp import MLP, FourierFeatures, Residual, VelocityMLP
 from .sets import DeepSet, Harmonics, ParticleLaw
@@ -18,4 +18,5 @@ __all__ = [
     "ResNet",
     "Residual",
     "VelocityMLP",
+    "group_norm",
 ]
