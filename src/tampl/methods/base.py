@@ -1,8 +1,6 @@
 """What a method is: its modules, the turns of stages that train them, and `fit`.
 
-A *stage* says which modules move and by which loss; a *turn* runs its stages in order, some number
-of times. TAMPL repeats one turn of two stages, joint training one stage; methods in two steps have
-two turns.
+Stages and turns are those of `tampl.training.stages`.
 """
 
 from abc import ABC, abstractmethod
@@ -301,8 +299,8 @@ def make_trainer(
     """
     if architecture.transition.name in _INTERNAL:
         raise InputError(
-            f"`transition.name` is {architecture.transition.name!r}, which `tampl+` builds by "
-            "itself; choose another"
+            f"`model.transition.name` is {architecture.transition.name!r}, which `tampl+` builds "
+            "by itself; choose another"
         )
     if method.latent_dim is not None:
         architecture = architecture.model_copy(update={"latent_dim": method.latent_dim})

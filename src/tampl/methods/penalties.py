@@ -39,7 +39,6 @@ __all__ = [
     "Vic",
     "epps_pulley",
     "register_penalty",
-    "sum_over_ranks",
     "vicreg_terms",
 ]
 

@@ -292,7 +292,7 @@ def representation_loss(
     """L_enc; the gradient reaches E through the condition z_t, not through the target z_next."""
     z = modules.encoder(batch["x"])
     current = current_loss(modules, z, batch["y"])
-    l_tr = _named(modules, transition).loss(z, z_next, batch.noise)
+    l_tr = _find_transition(modules, transition).loss(z, z_next, batch.noise)
     total = weights.lambda_cur * current + weights.lambda_tr * l_tr
     return Losses(total, {"cur": current, "tr": l_tr})
 
@@ -306,7 +306,7 @@ def transition_loss(
     transition: str = "transition",
 ) -> Losses:
     """L_tr on frozen encodings, unweighted."""
-    loss = _named(modules, transition).loss(z, z_next, batch.noise)
+    loss = _find_transition(modules, transition).loss(z, z_next, batch.noise)
     return Losses(loss, {"tr": loss})
 
 
@@ -317,10 +317,10 @@ def _draw(
     *,
     transition: str = "transition",
 ) -> Mapping[str, Tensor]:
-    return _named(modules, transition).draw(count, generator)
+    return _find_transition(modules, transition).draw(count, generator)
 
 
-def _named(modules: Modules, transition: str) -> Transition:
+def _find_transition(modules: Modules, transition: str) -> Transition:
     module = modules.get_submodule(transition)
     assert isinstance(module, Transition)
     return module

@@ -24,10 +24,10 @@ from torch import Tensor
 from ..description import Description
 from ..models import DeterministicTransition, ModelSpec, Modules
 from ..models.transitions import LinearTransitionSpec
+from ..training.ranks import sum_over_ranks
 from ..training.settings import TrainingSpec
 from ..training.stages import Batch, Latents, Losses, Stage, Turn, current_loss
 from .base import Method
-from .penalties import sum_over_ranks
 
 __all__ = ["Vamp", "fit_affine", "vamp2_score"]
 

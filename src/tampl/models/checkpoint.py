@@ -32,6 +32,7 @@ __all__ = [
     "previous_file",
     "refuse_unlike",
     "save_tensors",
+    "take_prefixed",
 ]
 
 # A file of a later format that lacks its checksum is damaged too.
@@ -201,3 +202,8 @@ _UPGRADES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "tampl-model-1": _upgrade_model_1
 }
 """What brings the header of an older format up to date."""
+
+
+def take_prefixed(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names begin with a prefix, by the rest of their names."""
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

@@ -140,8 +140,8 @@ class ResNetEncoderSpec(EncoderSpec):
             )
         if self.weights != "none" and self.norm is not None:
             raise InputError(
-                f"`norm` is {self.norm!r} and `weights` is {self.weights!r}, which belong to batch "
-                'normalisation: leave `norm` out, or choose weights = "none"'
+                f"`norm` is {self.norm!r} and `weights` is {self.weights!r}, which belong to "
+                'batch normalisation: leave `norm` out, or choose weights = "none"'
             )
         return self
 

@@ -29,7 +29,7 @@ from ..frozen import Frozen, Width
 from ..progress import bar
 from ..version import __version__
 from .card import Card, Origin
-from .checkpoint import load_tensors, save_tensors
+from .checkpoint import load_tensors, save_tensors, take_prefixed
 from .decoders import AnyDecoder
 from .encoders import AnyEncoder, ModuleEncoderSpec, ResNetEncoderSpec
 from .envelope import SAMPLED, Envelope, Likeness
@@ -442,12 +442,14 @@ class MacroModel(nn.Module):
 
     def take(self, tensors: Mapping[str, Tensor]) -> None:
         """Takes weights, statistics and envelope from the state of a model that is built alike."""
-        envelope, likeness = (_take(tensors, name) for name in ("envelope.", "likeness."))
+        envelope, likeness = (take_prefixed(tensors, name) for name in ("envelope.", "likeness."))
         if envelope:
             self.envelope = Envelope(**envelope)
         if likeness:
             own = {name: likeness.pop(name) for name in ("mean", "scale")}
-            self.likeness = Likeness(**own, envelope=Envelope(**_take(likeness, "envelope.")))
+            self.likeness = Likeness(
+                **own, envelope=Envelope(**take_prefixed(likeness, "envelope."))
+            )
         self.load_state_dict(tensors)
 
     def _count_weights(self) -> int:
@@ -616,8 +618,3 @@ def _rebuild(
     model.origin = _read_origin(header)
     model.take(tensors)
     return model
-
-
-def _take(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """The tensors of a module by the rest of their names."""
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

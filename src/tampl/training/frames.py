@@ -218,13 +218,13 @@ class Frames:
 
 def _store(data: Dataset, statistics: Statistics, device: torch.device) -> Tensor | Outside:
     """The microstates on the device, or where they are if they do not fit there."""
-    if isinstance(data.x, np.ndarray) and _fits(data.x.nbytes, device):
+    if isinstance(data.x, np.ndarray) and _fits_on(data.x.nbytes, device):
         x = data.x if statistics.x is None else statistics.x.standardize(data.x)
         return torch.from_numpy(x).flatten(0, 1).to(device)
     return Outside(data.x, statistics.x, device)
 
 
-def _fits(size: int, device: torch.device) -> bool:
+def _fits_on(size: int, device: torch.device) -> bool:
     if device.type != "cuda":
         return True
     free, _ = torch.cuda.mem_get_info(device)
@@ -317,8 +317,8 @@ def select(
     for lag in lags:
         stretched, address = frames.stretch(lag), ("windows", number, *_name_lag(lag))
         generator = torch_generator(training.seed, *address)
-        offset = int(torch.randint(_room(stretched, training), (), generator=generator))
-        kept.append(_kept(training, stretched.count_windows(training.window, offset), lags))
+        offset = int(torch.randint(_count_offsets(stretched, training), (), generator=generator))
+        kept.append(_count_kept(training, stretched.count_windows(training.window, offset), lags))
         if own := partitions.address(partition):
             generator = torch_generator(training.seed, *address, *own)
         tilings.append((stretched, offset, generator))
@@ -372,7 +372,7 @@ def steps_per_pass(
         lags: Those of a stage.
     """
     most = [max(_count_windows(frames.stretch(lag), training)) for lag in lags]
-    kept = _kept(training, min(most), lags)
+    kept = _count_kept(training, min(most), lags)
     return -(-kept // _windows_per_batch(batch_size, training.window))
 
 
@@ -402,23 +402,22 @@ def refuse_long_windows(frames: Frames, training: TrainingSpec) -> None:
         divided = " in some partition" if frames.partitions.count > 1 else ""
         raise InputError(
             f"`training.window` is {training.window}; a trajectory has {frames.steps} "
-            f"frames{apart}{held}{divided}"
+            f"frames{apart}{held}{divided}: choose a smaller `window` or smaller lags"
         )
 
 
-def _room(frames: Frames, training: TrainingSpec) -> int:
+def _count_offsets(frames: Frames, training: TrainingSpec) -> int:
     """How many offsets of windows there are."""
     return min(training.window - 1, frames.steps - training.window + 1)
 
 
 def _count_windows(frames: Frames, training: TrainingSpec) -> list[int]:
     """How many windows a partition has, by their offset."""
-    return [
-        frames.count_windows(training.window, offset) for offset in range(_room(frames, training))
-    ]
+    offsets = range(_count_offsets(frames, training))
+    return [frames.count_windows(training.window, offset) for offset in offsets]
 
 
-def _kept(training: TrainingSpec, windows: int, lags: tuple[int, ...] = (1,)) -> int:
+def _count_kept(training: TrainingSpec, windows: int, lags: tuple[int, ...] = (1,)) -> int:
     return max(1, round(training.fraction * windows / len(lags)))
 
 

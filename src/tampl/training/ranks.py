@@ -47,7 +47,7 @@ _STEPS_BETWEEN_LOOKS = 16
 
 
 @dataclass
-class _Moment:
+class _Agreement:
     """What is going on between the ranks.
 
     Attributes:
@@ -78,7 +78,7 @@ class Ranks:
     rank: int = 0
     size: int = 1
     local_size: int = 1
-    _now: _Moment = field(default_factory=_Moment, repr=False, compare=False)
+    _now: _Agreement = field(default_factory=_Agreement, repr=False, compare=False)
 
     @property
     def leads(self) -> bool:
@@ -289,7 +289,7 @@ def join(device: str = "auto") -> Iterator[Ranks]:
     distributed.init_process_group("nccl" if gpus else "gloo", timeout=_PATIENCE)
     # A group of its own, beside that of the tensors: DistributedDataParallel never lets go of a
     # group, whose threads then run on, and one that works while Python ends aborts the process.
-    now = _Moment(control=distributed.new_group(backend="gloo", timeout=_PATIENCE))
+    now = _Agreement(control=distributed.new_group(backend="gloo", timeout=_PATIENCE))
     local_size = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     ranks = Ranks(distributed.get_rank(), distributed.get_world_size(), local_size, now)
     try:
@@ -306,7 +306,7 @@ def join(device: str = "auto") -> Iterator[Ranks]:
     _leave(now)
 
 
-def _leave(now: _Moment) -> None:
+def _leave(now: _Agreement) -> None:
     now.control = None
     distributed.destroy_process_group()
 

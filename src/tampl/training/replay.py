@@ -52,7 +52,7 @@ class Replay:
         shapes = tuple(tensor.shape for tensor in inputs)
         self._calls[shapes] += 1
         if self._calls[shapes] <= WARM_UP:
-            return _aside(self.function, inputs)
+            return _call_on_side_stream(self.function, inputs)
         if shapes not in self._recordings:
             self._recordings[shapes] = _Recording.make(self.function, inputs)
         return self._recordings[shapes].replay(inputs)
@@ -81,7 +81,7 @@ class _Recording:
         return self.outputs
 
 
-def _aside(function: Function, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def _call_on_side_stream(function: Function, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Calls a function on a stream of its own, as recording does."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())

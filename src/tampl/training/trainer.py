@@ -32,7 +32,7 @@ from torch import Tensor
 
 from ..errors import InputError
 from ..models import Modules, Transition
-from ..models.checkpoint import refuse_unlike
+from ..models.checkpoint import refuse_unlike, take_prefixed
 from ..seeding import torch_generator
 from .frames import (
     BLOCKS_TOGETHER,
@@ -482,10 +482,10 @@ class Trainer:
         prefixes = ("modules/", *stages.values())
         if unknown := sorted(name for name in tensors if not name.startswith(prefixes)):
             raise InputError(f"the checkpoint has an unknown tensor `{unknown[0]}`")
-        modules = _under("modules/", tensors)
+        modules = take_prefixed(tensors, "modules/")
         refuse_unlike(modules, self.modules.state_dict(), "the checkpoint")
         for name, stepper in self.steppers.items():
-            stepper.load(_under(stages[name], tensors))
+            stepper.load(take_prefixed(tensors, stages[name]))
         self.modules.load_state_dict(modules)
         self.epoch = epoch
         self._cached = None
@@ -518,10 +518,12 @@ def _refuse_bad_stages(turns: Sequence[Turn], modules: Modules) -> None:
     for stage in stages:
         if not known.issuperset(stage.moves):
             own = {name for name, _ in modules.named_children()}
-            raise InputError(f"stage `{stage.name}` moves {stage.moves}; modules are {own}")
-        if not stage.needs <= FIELDS:
-            raise InputError(f"stage `{stage.name}` needs {set(stage.needs)}; have {set(FIELDS)}")
-
-
-def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+            raise InputError(
+                f"stage `{stage.name}` moves {', '.join(stage.moves)}; name modules, or parts of "
+                f"them, of {', '.join(sorted(own))}"
+            )
+        if unknown := sorted(stage.needs - FIELDS):
+            raise InputError(
+                f"stage `{stage.name}` needs {', '.join(unknown)}; a batch may hold "
+                f"{', '.join(sorted(FIELDS))}"
+            )
