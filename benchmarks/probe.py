@@ -3,7 +3,7 @@ r"""Does a representation see folds? A probe of the polymer's latent states.
 A chain of given extension unfolds soon or late, as it is folded. The probe predicts the logarithm
 of the time until a chain unfolds from frozen features of one microstate, by kernel ridge
 regression; its settings are chosen by cross-validation over training chains, and it is scored by
-R^2 on the initial states of validation chains. Features are
+R^2 on initial states of other chains. Features are
 
     extension   the macrostate alone;
     strands     what a person might measure on the picture: the extension, how many strands cross
@@ -13,13 +13,12 @@ R^2 on the initial states of validation chains. Features are
     a model     its latent state E(x), in uncorrelated units.
 
 Training samples are the initial states and frames `--every` apart up to the unfolding. A chain
-that does not unfold by the end of its trajectory counts as if it did in the last frame. Chance
-sets a ceiling: from `--again` new simulations of each of `--states` validation states follow the
-variance that no function of the state explains, and the R^2 of the conditional mean.
+that does not unfold by the end of its trajectory counts as if it did in the last frame. Validation
+states are those of TRUTH, a store of ensembles from initial states of another data seed, as
+trials.py makes it; no test data are read. Chance sets a ceiling: several simulations of a state
+say how much variance no function of the state explains, and so the R^2 of the conditional mean.
 
-    python benchmarks/probe.py recipes/polymer-fine.toml --data STORE --models A.safetensors --json
-
-`--truth FILE` keeps the new unfolding times, or reads them where the file exists.
+    python benchmarks/probe.py --data STORE --truth TRUTH --models A.safetensors --json
 """
 
 import argparse
@@ -35,14 +34,11 @@ from scipy.fft import dct
 from scipy.linalg import cho_factor, cho_solve
 
 import tampl
-from tampl.data import Dataset, Store
+from tampl.data import Dataset, References, Store
 from tampl.description import Description
 from tampl.files import strict_json
 from tampl.lab.provenance import provenance
-from tampl.lab.recipes import Recipe, read_recipe
 from tampl.models import MacroModel, resolve_device
-from tampl.seeding import kernel_words
-from tampl.systems import Polymer
 from tampl.systems.extension import unfolding_time
 
 PLACES, MODES, FOLDS = 12, 6, 5
@@ -115,17 +111,6 @@ def take_samples(data: Dataset, times: NDArray[np.float64], frames: NDArray[np.i
     return Samples(x, data.y[chain, frame, 0], left, chain)
 
 
-def simulate_again(
-    system: Polymer, x: NDArray[Any], count: int, stretched: float
-) -> NDArray[np.float64]:
-    """Unfolding times of new trajectories from initial states, (n, count)."""
-    words = [
-        [kernel_words(0, "probe", state, run) for run in range(count)] for state in range(len(x))
-    ]
-    y = system.ensemble(x, np.array(words))[..., 0]
-    return limit(unfolding_time(y, stretched, interval=system.interval), system.description)
-
-
 def limit(times: NDArray[np.float64], description: Description) -> NDArray[np.float64]:
     """Chains that have not unfolded by the end count as if they did in the last frame."""
     return np.minimum(times, description.interval * (description.frames - 1))
@@ -191,49 +176,44 @@ def square_distances(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[
 
 
 def measure(
-    recipe: Recipe,
-    store: Store,
-    models: Mapping[str, MacroModel],
-    *,
-    every: int,
-    states: int,
-    again: int,
-    truth: Path | None = None,
-    device: str = "cpu",
+    train: Dataset, truth: References, models: Mapping[str, MacroModel], *, every: int
 ) -> dict[str, Any]:
-    """The record: the ceiling, and what each of the features explains."""
-    train, valid = store.dataset("train"), store.dataset("valid")
-    system = recipe.system
-    assert isinstance(system, Polymer)
-    y = train.y[..., 0]
-    stretched, description = find_stretched(y), train.description
-    times = unfolding_time(y, stretched, interval=description.interval)
+    """The record: the ceiling, and what each of the features explains.
+
+    Arguments:
+        train: The training set.
+        truth: Ensembles from validation states.
+        models: Trained models by name.
+        every: Frames between training samples of a chain.
+    """
+    description = train.description
+    stretched = find_stretched(train.y[..., 0])
+    times, repeated = (
+        unfolding_time(y[..., 0], stretched, interval=description.interval)
+        for y in (train.y, truth.y)
+    )
     frames = np.arange(0, description.frames, every)
     samples = take_samples(train, limit(times, description), frames)
-    first = np.stack([np.asarray(valid.x[run])[0] for run in range(min(states, len(valid)))])
-    if truth is not None and truth.exists():
-        repeated = np.load(truth)["times"]
-    else:
-        kernel = system.on("cuda" if device.startswith("cuda") else "cpu")
-        repeated = simulate_again(kernel, first, again, stretched)
-        if truth is not None:
-            np.savez_compressed(truth, times=repeated)
-    unseen = Samples(first, valid.y[: len(first), 0, 0], np.log(repeated), np.arange(len(first)))
-    ceiling = find_ceiling(unseen.target)
+    unseen = Samples(
+        truth.x,
+        truth.y[:, 0, 0, 0],
+        np.log(limit(repeated, description)),
+        np.arange(len(truth)),
+    )
     kinds: dict[str, Features] = {
         "extension": lambda x, y: y[:, None],
         "strands": measure_strands,
         "chain": measure_modes,
         **{name: encode_with(model) for name, model in models.items()},
     }
+    ceiling = find_ceiling(unseen.target)
     found = {name: probe(features, samples, unseen) for name, features in kinds.items()}
     return {
-        "recipe": recipe.name,
         "stretched": stretched,
         "never_unfold": float(np.isinf(times).mean()),
         "training_samples": len(samples.target),
-        "validation_states": len(first),
-        "simulations_of_each": repeated.shape[1],
+        "validation_states": len(truth),
+        "simulations_of_each": truth.y.shape[1],
         "ceiling": ceiling,
         "probes": {
             name: values | {"share_of_ceiling": values["r2"] / ceiling}
@@ -252,26 +232,19 @@ def describe(record: Mapping[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("recipe", type=Path)
-    parser.add_argument("--data", type=Path, required=True, help="the recipe's store")
+    parser.add_argument("--data", type=Path, required=True, help="store of the training set")
+    parser.add_argument("--truth", type=Path, required=True, help="store of ensembles")
     parser.add_argument("--models", type=Path, nargs="*", default=[], help="trained models")
     parser.add_argument("--every", type=int, default=20, help="frames between training samples")
-    parser.add_argument("--states", type=int, default=96, help="validation states, at most")
-    parser.add_argument("--again", type=int, default=8, help="new simulations of each")
-    parser.add_argument("--truth", type=Path, help="file of their unfolding times")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--json", action="store_true", help="print JSON instead of lines")
     arguments = parser.parse_args()
     device = resolve_device(arguments.device)
     record = measure(
-        read_recipe(arguments.recipe),
-        Store.open(arguments.data),
+        Store.open(arguments.data).dataset("train"),
+        Store.open(arguments.truth).references("test"),
         {path.stem: tampl.load(path, device=device) for path in arguments.models},
         every=arguments.every,
-        states=arguments.states,
-        again=arguments.again,
-        truth=arguments.truth,
-        device=device,
     )
     record["provenance"] = provenance(device)
     print(strict_json(record, indent=1) if arguments.json else describe(record))

@@ -47,6 +47,7 @@ from tampl.lab.provenance import provenance
 from tampl.lab.recipes import Recipe, read_recipe
 from tampl.methods.base import Method
 from tampl.models import ModelSpec, Modules, resolve_device
+from tampl.systems import Polymer
 from tampl.training import DivergenceError, TrainingSpec, Turn
 
 TRUTH_SEED = 1
@@ -107,6 +108,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="store to train on")
     parser.add_argument("--truth", type=Path, help="store of ensembles; made where it is missing")
     parser.add_argument("--states", type=int, default=60, help="initial states of the ensembles")
+    parser.add_argument("--members", type=int, help="trajectories of each, if not the recipe's")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path, default=Path("runs/trials"))
     parser.add_argument("--keep-models", action="store_true", help="OUT/NAME.safetensors too")
@@ -121,7 +123,8 @@ def main() -> None:
     keep_freed_memory()
     device = resolve_device(arguments.device)
     recipe = read_recipe(arguments.recipe)
-    truth = make_truth(recipe, arguments.truth, states=arguments.states, device=device)
+    sizes = {"test": arguments.states, "members": arguments.members}
+    truth = make_truth(recipe, arguments.truth, sizes=sizes, device=device)
     if arguments.only_truth:
         return
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -180,16 +183,28 @@ def take(trials: list[Trial], out: Path) -> Iterator[Trial]:
         yield trial
 
 
-def make_truth(recipe: Recipe, path: Path, *, states: int, device: str) -> References:
-    """Ensembles from initial states of another data seed."""
+def make_truth(
+    recipe: Recipe, path: Path, *, sizes: Mapping[str, int | None], device: str
+) -> References:
+    """Ensembles from initial states of another data seed.
+
+    Arguments:
+        recipe: The recipe.
+        path: The store of them, made where it is missing.
+        sizes: Entries of the recipe's section `data`; those that are None stay as they are.
+        device: Where to simulate.
+    """
     system, plan = recipe.find_plan()
     assert plan.seed != TRUTH_SEED
+    if isinstance(system, Polymer):  # its fixed configurations are the test set
+        system = system.model_copy(update={"regimes": False})
     fewest = {"train": 1, "valid": 1, "train_runs": 1, "valid_runs": 1}
-    other = plan.model_copy(update={"seed": TRUTH_SEED, "test": states, **fewest})
+    given = {key: value for key, value in sizes.items() if value is not None}
+    other = plan.model_copy(update={"seed": TRUTH_SEED, **fewest, **given})
     kernel = device if recipe.system_name != "sirs" else "cpu"
-    if path.exists():  # several processes read it at once, and making it claims it
-        return Store.open(path).references("test")
-    return generate(system.on(kernel), other, path).references("test")
+    # Several processes read it at once, and making it claims it.
+    store = Store.open(path) if path.exists() else generate(system.on(kernel), other, path)
+    return replace(store.references("test"), description=recipe.find_plan()[0].description)
 
 
 def find_method(trial: Trial, recipe: Recipe, out: Path) -> Method:

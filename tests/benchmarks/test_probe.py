@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tampl.data import generate
-from tampl.lab.recipes import read_recipe
+from tampl.data import DataPlan, generate
 from tampl.systems import Polymer
 
 ROOT = Path(__file__).parents[2]
@@ -28,14 +27,14 @@ def make_samples(count, runs, *, seed, noise):
 
 
 def test_the_features_that_decide_reach_the_ceiling():
-    train = make_samples(800, 1, seed=0, noise=0.3)
-    valid = make_samples(300, 8, seed=1, noise=0.3)
+    train = make_samples(400, 1, seed=0, noise=0.3)
+    valid = make_samples(200, 8, seed=1, noise=0.3)
     variance = np.sin(2 * np.random.default_rng(2).normal(size=10**6)).var()
     ceiling = probe.find_ceiling(valid.target)
     assert ceiling == pytest.approx(variance / (variance + 0.3**2), abs=0.03)
     all_three = probe.probe(lambda x, y: x[:, 0], train, valid)
     nothing = probe.probe(lambda x, y: y[:, None], train, valid)
-    assert 0.9 * ceiling < all_three["r2"] < ceiling + 0.01
+    assert 0.85 * ceiling < all_three["r2"] < ceiling + 0.02
     assert abs(nothing["r2"]) < 0.05
 
 
@@ -66,18 +65,9 @@ def test_a_record_of_short_chains(tmp_path):
     system = Polymer(
         beads=12, flow=0.8, interval=0.5, frames=21, height=12, width=16, regimes=False
     )
-    recipe = read_recipe(ROOT / "recipes" / "polymer-fine.toml")
-    small = {"train": 24, "valid": 6, "test": 1, "members": 1}
-    recipe = type(recipe)(
-        **vars(recipe)
-        | {"system": system, "data": recipe.data.model_copy(update=small), "name": "short"}
-    )
-    store = generate(system, recipe.data, tmp_path / "store")
-    truth = tmp_path / "times.npz"
-    options = {"every": 5, "states": 6, "again": 3, "truth": truth}
-    record = probe.measure(recipe, store, {}, **options)
+    plan = DataPlan(seed=0, train=24, valid=1, test=6, members=3)
+    store = generate(system, plan, tmp_path / "store")
+    record = probe.measure(store.dataset("train"), store.references("test"), {}, every=5)
     assert record["validation_states"] == 6 and record["simulations_of_each"] == 3
     assert set(record["probes"]) == {"extension", "strands", "chain"}
-    assert np.load(truth)["times"].max() <= 10.0
-    assert probe.measure(recipe, store, {}, **options) == record
     assert probe.describe(record).startswith("ceiling")
