@@ -41,6 +41,7 @@ PAGES: Mapping[str, Sequence[Section]] = {
         *ranking.SECTIONS,
         *laptops.SECTIONS,
         *trials.MIXING,
+        *trials.POLYMER,
         *trust.SECTIONS,
         *laws.SECTIONS,
         *own_data.SECTIONS,

@@ -1,10 +1,12 @@
-"""Trials at the paper's size, one training seed each, on validation data."""
+"""Trials, one training seed each, on validation data."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .records import Record, Records, Section
 from .tables import machine, table
+
+PROBE = "probe-polymer-fine.json"
 
 UNTOLD = ("training.epochs",)
 """Settings with a column of their own."""
@@ -34,6 +36,38 @@ of 4565386 had correlated units of the law, those of 8d47dce the present ones. \
 
 {_tabulate(found)}
 """
+
+
+def write_polymer(records: Records) -> str:
+    """TAMPL+ on chains with fine frames, and what its representations see of a fold."""
+    found, probed = records.load("trials-polymer-fine.json"), records.load(PROBE)
+    return f"""\
+## Polymer with fine frames: trials
+
+Short chains with as little strain from frame to frame as at the paper's size \
+(`recipes/polymer-fine.toml`). {_introduce(found)} `results/trials-polymer-fine.json`.
+
+{_tabulate(found)}
+
+What a latent state tells of the fold: R² of a probe that predicts the logarithm of the time until \
+a chain unfolds, fitted on {probed["training_samples"]} frames of training chains and scored on \
+{probed["validation_states"]} other initial states, {probed["simulations_of_each"]} simulations of \
+each. {100 * probed["never_unfold"]:.1f} % of the training chains do not unfold; they count as if \
+they did in the last frame. Chance leaves {probed["ceiling"]:.2f}. The order of the beads does not \
+show on a picture; strands are counted by hand (`benchmarks/probe.py`). On {machine(probed)}. \
+`results/{PROBE}`.
+
+{_tabulate_probes(probed)}
+"""
+
+
+def _tabulate_probes(record: Record) -> str:
+    titles = {"strands": "extension, strands and widths", "chain": "extension and ordered beads"}
+    lines = [
+        [titles.get(name, name), f"{each['r2']:.3f}", f"{100 * each['share_of_ceiling']:.0f} %"]
+        for name, each in record["probes"].items()
+    ]
+    return table(["features", "R²", "of the ceiling"], lines)
 
 
 def _introduce(record: Record) -> str:
@@ -67,3 +101,4 @@ def _cells(trial: Mapping[str, Any]) -> Iterator[str]:
 
 PLUS = (Section(write_plus, ("trials-sirs-plus.json",)),)
 MIXING = (Section(write_mixing, ("trials-mixing.json",)),)
+POLYMER = (Section(write_polymer, ("trials-polymer-fine.json", PROBE), optional=True),)
