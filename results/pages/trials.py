@@ -49,13 +49,13 @@ Short chains with as little strain from frame to frame as at the paper's size \
 
 {_tabulate(found)}
 
-What a latent state tells of the fold: R² of a probe that predicts the logarithm of the time until \
-a chain unfolds, fitted on {probed["training_samples"]} frames of training chains and scored on \
-{probed["validation_states"]} other initial states, {probed["simulations_of_each"]} simulations of \
-each. {100 * probed["never_unfold"]:.1f} % of the training chains do not unfold; they count as if \
-they did in the last frame. Chance leaves {probed["ceiling"]:.2f}. The order of the beads does not \
-show on a picture; strands are counted by hand (`benchmarks/probe.py`). On {machine(probed)}. \
-`results/{PROBE}`.
+What a latent state tells of the fold: R² of a probe that predicts the logarithm of the time \
+until a chain unfolds, fitted on {probed["training_samples"]} frames of training chains and \
+scored on {probed["validation_states"]} other initial states, {probed["simulations_of_each"]} \
+simulations of each. {100 * probed["never_unfold"]:.1f} % of the training chains do not unfold; \
+they count as if they did in the last frame. Chance leaves {probed["ceiling"]:.2f}. The order of \
+the beads does not show on a picture; strands are counted by hand (`benchmarks/probe.py`). On \
+{machine(probed)}. `results/{PROBE}`.
 
 {_tabulate_probes(probed)}
 """
