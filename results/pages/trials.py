@@ -30,8 +30,8 @@ def write_mixing(records: Records) -> str:
     return f"""\
 ## Binary mixing at the paper's size: trials
 
-{_introduce(found)} An epoch has a third of the pairs; the column itself has not been run. Trials \
-of 4565386 had correlated units of the law, those of 8d47dce the present ones. \
+{_introduce(found)} An epoch has a third of the pairs. All methods have not been compared at this \
+size. Trials of 4565386 had correlated units of the law, those of 8d47dce the present ones. \
 `results/trials-mixing.json`.
 
 {_tabulate(found)}
