@@ -39,6 +39,7 @@ PAGES: Mapping[str, Sequence[Section]] = {
         *sirs_column.RUNS,
         *small_lattice.SECTIONS,
         *ranking.SECTIONS,
+        *trials.LAGS,
         *laptops.SECTIONS,
         *trials.MIXING,
         *trials.POLYMER,

@@ -24,6 +24,19 @@ still correlated. `results/trials-sirs-plus.json`.
 """
 
 
+def write_lags(records: Records) -> str:
+    """TAMPL+ on the small lattice with representations that learn from several lags."""
+    return f"""\
+### Small lattice: several lags
+
+TAMPL+ whose representation learns from pairs of several lags (`lags` of \
+[`tampl`](method.md#tampl)). {_introduce(records.load("trials-sirs-mini-lags.json"))} \
+`results/trials-sirs-mini-lags.json`.
+
+{_tabulate(records.load("trials-sirs-mini-lags.json"))}
+"""
+
+
 def write_mixing(records: Records) -> str:
     """TAMPL+ on the mixture."""
     found = records.load("trials-mixing.json")
@@ -100,5 +113,6 @@ def _cells(trial: Mapping[str, Any]) -> Iterator[str]:
 
 
 PLUS = (Section(write_plus, ("trials-sirs-plus.json",)),)
+LAGS = (Section(write_lags, ("trials-sirs-mini-lags.json",), optional=True),)
 MIXING = (Section(write_mixing, ("trials-mixing.json",)),)
 POLYMER = (Section(write_polymer, ("trials-polymer-fine.json", PROBE), optional=True),)
