@@ -78,6 +78,7 @@ def test_a_recipe_is_complete_and_commented_and_gives_the_same_run(stores, run):
     assert recipe.model == complete_architecture(train)
     assert recipe.training == default_training(train)
     lines = printed.splitlines()
+    assert "# lags =" in lines  # off by default, and so not among the values
     bare = [
         line
         for above, line in pairwise(lines)

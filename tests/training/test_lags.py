@@ -191,6 +191,13 @@ def test_a_transition_that_knows_one_lag_is_refused():
         Tampl(lags=(1, 2)).modules(spec, make_numbered().description)
 
 
+def test_lags_are_set_by_the_method_alone():
+    transition = SPEC.transition.model_copy(update={"lags": (1, 2)})
+    spec, data = SPEC.model_copy(update={"transition": transition}), make_numbered()
+    with pytest.raises(InputError, match="give `lags` to `tampl`"):
+        Tampl().fit(data, data, epochs=1, architecture=spec, progress=False)
+
+
 def test_lags_that_no_trajectory_or_no_batch_holds_are_refused():
     with pytest.raises(InputError, match=r"`training\.window` is 2; .* 12 frames apart"):
         make_trainer(make_numbered(), (1, FRAMES))

@@ -64,6 +64,11 @@ def _write_section(path: str, record: BaseModel | None, table: Mapping[str, Any]
     for key in plain:
         yield from _comment(comments.get(key, ""))
         yield _write_value(key, table[key])
+    # TOML has no word for None, so what is off by default stands there as a comment.
+    for key in [] if record is None else type(record).model_fields:
+        if getattr(record, key) is None and key in comments and key not in inner:
+            yield from _comment(comments[key])
+            yield f"# {key} ="
     for key, part in inner.items():
         if key not in plain:
             yield ""

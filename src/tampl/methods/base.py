@@ -302,6 +302,11 @@ def make_trainer(
             f"`model.transition.name` is {architecture.transition.name!r}, which `tampl+` builds "
             "by itself; choose another"
         )
+    if getattr(architecture.transition, "lags", None) is not None:
+        raise InputError(
+            "`model.transition.lags` is what a method sets: give `lags` to `tampl`, or to the "
+            "first part of `tampl+`"
+        )
     if method.latent_dim is not None:
         architecture = architecture.model_copy(update={"latent_dim": method.latent_dim})
     statistics = statistics or train.statistics

@@ -339,7 +339,7 @@ class FlowTransitionSpec(TransitionSpec):
         grading: How strongly steps shorten towards the end; 1 makes them equal.
         draws: Draws of flow time and noise for each pair in the loss.
         precision: Of the products between the velocity network's hidden layers.
-        lags: Lags of the pairs that it is trained with, 1 first; a method sets them.
+        lags: Lags of the pairs that it is trained with, 1 first; set by a method, not by a user.
     """
 
     name: Literal["flow"]
