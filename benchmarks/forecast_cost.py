@@ -3,8 +3,8 @@
 Both make the same thing: ensembles of macroscopic trajectories from the same initial microstates.
 The simulation uses all cores of the machine; the forecast a device. Rounds are interleaved, and
 the ratio is that of the medians in one run: above 1 the forecast is cheaper. Where simulating all
-would take hours, a part of the initial microstates is simulated (`--simulated`) and the time is
-scaled up.
+would take hours, a part of the initial microstates is simulated (`--simulated`), with a part of
+the members and over a part of the frames, and the time is scaled up.
 
     python benchmarks/forecast_cost.py RUN recipes/sirs.toml --device cpu --json
 
@@ -25,30 +25,37 @@ import torch
 
 from tampl.evaluation import score
 from tampl.lab.provenance import provenance
-from tampl.lab.recipes import Recipe, read_recipe
+from tampl.lab.recipes import read_recipe
 from tampl.models import MacroModel, load_model
 from tampl.seeding import kernel_words, numpy_generator
+from tampl.system import System
 from tampl.threads import available_cores
 
 
 def main() -> None:
     arguments = parse()
-    recipe, states = read_recipe(arguments.recipe), arguments.states
+    system, states = read_recipe(arguments.recipe).system, arguments.states
+    frames, whole = system.description.frames, arguments.members
     model = load_model(find_model(arguments.run), device=arguments.device)
-    draws = [recipe.system.initial(numpy_generator(0, "cost", i)) for i in range(states)]
+    draws = [system.initial(numpy_generator(0, "cost", i)) for i in range(states)]
     microstates = np.stack([draw.microstate for draw in draws])
-    simulate(recipe, microstates[:2], 2)  # compiles
-    predict(model, microstates[:2], 2)
     part = min(states, arguments.simulated or states)
+    members = min(whole, arguments.simulated_members or whole)
+    last = min(frames, arguments.simulated_frames or frames) - 1
+    system = system.model_copy(update={"frames": last + 1})
+    scale = (states / part) * (whole / members) * ((frames - 1) / last)
+    simulate(system.model_copy(update={"frames": 2}), microstates[:2], 2)  # compiles
+    predict(model, microstates[:2], 2, horizon=2)
     rounds = []
     for _ in range(arguments.rounds):
-        seconds, truth = simulate(recipe, microstates[:part], arguments.members)
-        rounds.append((seconds * states / part, predict(model, microstates, arguments.members)))
+        seconds, truth = simulate(system, microstates[:part], members)
+        ahead = predict(model, microstates, whole, horizon=frames - 1)
+        rounds.append((scale * seconds, ahead))
     simulation_s, forecast_s = (median(times) for times in zip(*rounds, strict=True))
     result = {
         "initial_microstates": states,
-        "members": arguments.members,
-        "frames": recipe.system.description.frames,
+        "members": whole,
+        "frames": frames,
         "cores": available_cores(),
         "threads": torch.get_num_threads(),
         "simulation_s": simulation_s,
@@ -56,6 +63,8 @@ def main() -> None:
         "ratio": simulation_s / forecast_s,
         "rounds": arguments.rounds,
         "simulated_microstates": part,
+        "simulated_members": members,
+        "simulated_frames": last + 1,
         **compare_with_flow(model, microstates[: arguments.scored], truth[: arguments.scored]),
         "model": model.spec.model_dump(mode="json"),
         "provenance": provenance(arguments.device),
@@ -72,7 +81,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--members", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--simulated", type=int, help="microstates to simulate; default: all")
-    parser.add_argument("--scored", type=int, default=100, help="microstates of the rmse_ratio")
+    parser.add_argument("--simulated-members", type=int, help="members of each; default: all")
+    parser.add_argument("--simulated-frames", type=int, help="frames of each; default: all")
+    parser.add_argument(
+        "--scored", type=int, default=100, help="microstates of the rmse_ratio; 0 for none"
+    )
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
@@ -81,22 +94,33 @@ def find_model(path: Path) -> Path:
     return path / "best.safetensors" if path.is_dir() else path
 
 
-def simulate(recipe: Recipe, microstates: np.ndarray, members: int) -> tuple[float, np.ndarray]:
-    """Seconds of the simulation on all cores, one initial microstate a piece; its macrostates."""
+def simulate(system: System, microstates: np.ndarray, members: int) -> tuple[float, np.ndarray]:
+    """Seconds of the simulation on all cores, and its macrostates.
+
+    A piece is one initial microstate, or some of its members where microstates are fewer than
+    cores.
+    """
     words = np.stack(
         [[kernel_words(0, "cost", i, k) for k in range(members)] for i in range(len(microstates))]
     )
+    cores = available_cores()
+    parts = np.array_split(words, -(-cores // len(microstates)), axis=1)
     start = time.perf_counter()
-    with ThreadPoolExecutor(available_cores()) as pool:
-        pieces = [(microstates[i : i + 1], words[i : i + 1]) for i in range(len(microstates))]
-        found = list(pool.map(lambda piece: recipe.system.ensemble(*piece), pieces))
+    with ThreadPoolExecutor(cores) as pool:
+        pieces = [
+            [
+                pool.submit(system.ensemble, microstates[i : i + 1], part[i : i + 1])
+                for part in parts
+            ]
+            for i in range(len(microstates))
+        ]
+        found = [np.concatenate([each.result() for each in piece], axis=1) for piece in pieces]
     return time.perf_counter() - start, np.concatenate(found)
 
 
-def predict(model: MacroModel, microstates: np.ndarray, members: int) -> float:
+def predict(model: MacroModel, microstates: np.ndarray, members: int, *, horizon: int) -> float:
     """Seconds of the forecast, from microstates on the host to macrostates on the host."""
     start = time.perf_counter()
-    horizon = model.description.frames - 1
     model.forecast(microstates, horizon=horizon, members=members, progress=False)
     return time.perf_counter() - start
 
@@ -106,7 +130,7 @@ def compare_with_flow(
 ) -> dict[str, float]:
     """Errors of the forecast means by the model's map and by 16 steps of its flow."""
     flow = copy.deepcopy(model)
-    if getattr(flow.transition, "map", None) is None:
+    if getattr(flow.transition, "map", None) is None or not len(microstates):
         return {}
     flow.transition.map = None
     flow.transition.flow.steps, flow.transition.flow.grading = 16, 1.0
