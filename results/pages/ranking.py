@@ -10,7 +10,16 @@ from .records import Record, Records, Section
 from .tables import machine, seeded, table
 
 RECORD = "ranking-sirs-mini.json"
+SCATTER = "scatter-sirs-mini.json"
 ANCHOR = "tampl"
+SOURCES = {
+    "weights": "initial weights",
+    "order": "order of batches",
+    "noise": "noise of the losses",
+    "all": "all three",
+    "rounding": "none: initial weights changed by one part in ten million at most",
+}
+"""What the table calls the sources of chance."""
 
 
 def write_ranking(records: Records) -> str:
@@ -59,4 +68,31 @@ def _describe(difference: Difference) -> Iterator[str]:
     yield "" if difference.verdict is None else difference.verdict.value
 
 
-SECTIONS = (Section(write_ranking, (RECORD,)),)
+def write_scatter(records: Records) -> str:
+    """Scores of trainings in which one source of chance is seeded anew."""
+    found = records.load(SCATTER)
+    kept = found["runs"]["none"][0]
+    lines = [
+        [
+            SOURCES[source],
+            ", ".join(f"{run['rmse']:.4f}" for run in found["runs"][source]),
+            spread_text(each["mean"], each["std"]),
+        ]
+        for source, each in found["scatter"].items()
+    ]
+    return f"""\
+### Small lattice: what the scatter is made of
+
+{name_of(found["method"])} on `recipes/{found["recipe"]}.toml`, training seed \
+{found["training_seed"]}, has an RMSE of {kept["rmse"]:.4f} against ensembles from initial states \
+of another data seed. Here one source of chance at a time has other seeds and all else is kept. \
+On {machine(found)}. `results/{SCATTER}`.
+
+{table(["seeded anew", "RMSE", "mean and deviation"], lines)}
+"""
+
+
+SECTIONS = (
+    Section(write_ranking, (RECORD,)),
+    Section(write_scatter, (SCATTER,), optional=True),
+)
