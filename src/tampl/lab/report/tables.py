@@ -177,9 +177,11 @@ def _write_percent(fraction: float) -> str:
     """A fraction in percent, with a digit more where it is small.
 
     Example:
-        >>> _write_percent(0.794), _write_percent(0.004), _write_percent(0.0)
-        ('79 %', '0.4 %', '0 %')
+        >>> _write_percent(0.794), _write_percent(0.004), _write_percent(1e-5), _write_percent(0.0)
+        ('79 %', '0.4 %', 'below 0.1 %', '0 %')
     """
+    if 0 < fraction < 5e-4:
+        return "below 0.1 %"
     return f"{100 * fraction:.{1 if 0 < fraction < 0.1 else 0}f} %"
 
 
