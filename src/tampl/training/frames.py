@@ -400,9 +400,11 @@ def refuse_long_windows(frames: Frames, training: TrainingSpec) -> None:
         known = frames.present_anywhere
         held = "" if known is None else " at most, and some are missing"
         divided = " in some partition" if frames.partitions.count > 1 else ""
+        many = "" if frames.steps == 1 else "s"
+        has = f"a trajectory has {frames.steps} frame{many}{apart}{held}{divided}".rstrip(",")
         raise InputError(
-            f"`training.window` is {training.window}; a trajectory has {frames.steps} "
-            f"frames{apart}{held}{divided}: choose a smaller `window` or smaller lags"
+            f"`training.window` is {training.window}; {has}: choose a smaller `window` or smaller "
+            "lags"
         )
 
 
