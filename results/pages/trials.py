@@ -91,25 +91,27 @@ def _introduce(record: Record) -> str:
 
 
 def _tabulate(record: Record) -> str:
-    header = ["trial", "commit", "epochs", "settings", "validation RMSE", "RMSE", "MMD²"]
+    """Scores first: the settings are long, and a page may have to be moved to see them."""
+    header = ["trial", "RMSE", "MMD²", "validation RMSE", "latent std", "epochs", "commit"]
     lines = [list(_cells(trial)) for trial in record["trials"]]
     floor = record["trials"][0]["bounded"]["floor"]
-    lines.append(["Simulation noise floor", *[""] * 4, *(f"{v:.4f}" for v in floor), ""])
-    return table([*header, "latent std"], lines)
+    lines.append(["Simulation noise floor", *(f"{v:.4f}" for v in floor), *[""] * 5])
+    return table([*header, "settings"], lines)
 
 
 def _cells(trial: Mapping[str, Any]) -> Iterator[str]:
     ours, plain = trial["bounded"], trial["plain"]
     yield trial["name"]
-    yield trial["commit"]
-    yield str(trial["settings"].get("training.epochs", "the recipe's"))
-    told = {key: value for key, value in trial["settings"].items() if key not in UNTOLD}
-    yield ", ".join(f"`{key.removeprefix('model.')}` {value}" for key, value in told.items())
-    yield f"{trial['validation']:.3f}" if trial["validation"] < 100 else "over 100"
     for key in ("rmse", "mmd"):
         beside = f"{plain[key]:.4f}" if plain[key] < 100 else "over 100"
         yield f"{ours[key]:.4f} ({beside})"
+    yield f"{trial['validation']:.3f}" if trial["validation"] < 100 else "over 100"
     yield f"{trial['latent'][-1]['std_mean']:.2g}"
+    yield str(trial["settings"].get("training.epochs", "the recipe's"))
+    yield trial["commit"]
+    told = {key: value for key, value in trial["settings"].items() if key not in UNTOLD}
+    short = {key.removeprefix("model.").removeprefix("methods.tampl+."): told[key] for key in told}
+    yield ", ".join(f"`{key}` {value}" for key, value in short.items())
 
 
 PLUS = (Section(write_plus, ("trials-sirs-plus.json",)),)
