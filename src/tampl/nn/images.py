@@ -15,7 +15,7 @@ evaluation: a cached latent state equals what the encoder returns, an average of
 statistics of its own, and processes that train together need not exchange any. Scale and shift are
 trained, and applied to the weights of the convolution instead of its output, which saves a pass
 over the activations. Where weights are random, groups of channels may be normalised instead, over
-one picture: activations then keep their size, and a third more time goes into an epoch.
+one picture: activations then keep their size, at the cost of a pass over them.
 
 *Branches start small.* Without normalisation a residual branch would double the variance in every
 block. Branches of n blocks start with a scale of n^(-1/2), so that it grows by a factor e at most.

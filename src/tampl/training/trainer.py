@@ -115,6 +115,11 @@ class Trainer:
             refuse_long_windows(frames.stretch(lag), training)
         for stage in stages:
             refuse_small_batches(training, self._batch_size(stage), len(stage.lags))
+        # On the device beforehand: a recorded step may copy nothing from the host.
+        self._reaches = {
+            stage.lags: frames.lag * torch.tensor(stage.lags, device=frames.device)
+            for stage in stages
+        }
         self.steppers = {
             stage.name: Stepper(
                 stage,
@@ -403,7 +408,7 @@ class Trainer:
         """Frames from one end of a pair to the other, for the windows at some starts."""
         if len(stage.lags) == 1:
             return self.frames.lag * stage.lags[0]
-        lags = self.frames.lag * torch.tensor(stage.lags, device=starts.device)
+        lags = self._reaches[stage.lags].to(starts.device)
         return lags[self._number_lags(stage, len(starts)).to(starts.device)]
 
     def _field(self, name: str, index: Tensor) -> Tensor:
