@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tampl.methods import METHODS
+from tampl.methods import METHODS, Tampl
 from tampl.training.replay import Replay
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -40,13 +40,14 @@ def test_a_recording_changes_tensors_in_place_and_follows_its_arguments():
 
 
 @needs_gpu
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", [*METHODS, "several lags"])
 def test_recorded_training_gives_the_numbers_of_plain_training(bench, name):
     """Several epochs, so that refreshed caches and later turns are read by recorded steps."""
     if bench.frames.stored.device.type != "cuda":
         pytest.skip("run with --device cuda")
     training = bench.training(epochs=3, batch_size=4, transition={"average": 0.9})
-    recorded, plain = (bench.trainer(METHODS[name], training) for _ in range(2))
+    method = METHODS.get(name, Tampl(lags=(1, 2)))
+    recorded, plain = (bench.trainer(method, training) for _ in range(2))
     for stepper in plain.steppers.values():
         stepper._replay.records = False
     plain._encode._replay.records = False
