@@ -74,6 +74,7 @@ class Trial:
 
     def resolve(self, recipe: Recipe) -> Recipe:
         """The recipe of the trial."""
+        recipe = recipe.of(self.method)
         for path, value in self.settings.items():
             recipe = recipe.with_value(path, value)
         return recipe.with_seed(self.seed)

@@ -30,11 +30,12 @@ def test_a_kept_list_changes_its_recipe(trials, path):
     recipes = sorted((ROOT / "recipes").glob("*.toml"))
     named = [each for each in recipes if path.stem.startswith(each.stem)]
     recipe = read_recipe(max(named, key=lambda each: len(each.stem)))
-    for trial in trials.read_trials(path):
-        changed = trial.resolve(recipe)
-        assert changed.data == recipe.data
-        if trial.settings:
-            assert changed != recipe
+    listed = trials.read_trials(path)
+    changed = [trial.resolve(recipe) for trial in listed]
+    assert all(each.data == recipe.data for each in changed)
+    # What was best may be the recipe by now.
+    same = [each == recipe.of(t.method) for t, each in zip(listed, changed, strict=True)]
+    assert sum(same) <= 1 + sum(not trial.settings for trial in listed)
 
 
 def test_a_name_given_twice_is_refused(trials, tmp_path):

@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -342,3 +343,22 @@ def test_without_a_folder_the_recipe_names_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     call("compare", TINY, "--methods", "macro-only", "--budget-s", "0", "--json")
     assert (tmp_path / "runs" / "compare-tiny" / "scores.json").is_file()
+
+
+def test_a_method_is_trained_by_what_was_chosen_for_it(recipe, compared, tmp_path):
+    own = {"training": {"transition": {"learning_rate": 3e-3}}}
+    ours = replace(recipe, chosen={"jld": own})
+    again = compare(
+        ours,
+        tmp_path,
+        methods=["tampl", "jld"],
+        seeds=[1],
+        resources=Resources(data=compared.out / "data"),
+    )
+    rates = {}
+    for method in ("tampl", "jld"):
+        kept = json.loads((tmp_path / "runs" / f"{method}-1" / "evaluation.json").read_text())
+        rates[method] = kept["recipe"]["training"]["transition"]["learning_rate"]
+        assert "chosen" not in kept["recipe"]
+    assert rates == {"tampl": recipe.training.transition.learning_rate, "jld": 3e-3}
+    assert "Chosen" in (tmp_path / "report.html").read_text()

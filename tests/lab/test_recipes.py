@@ -335,3 +335,39 @@ def test_one_value_can_be_changed():
 def test_a_changed_value_is_checked_as_in_a_file(path, value, words):
     with pytest.raises(InputError, match=re.escape(words)):
         read_recipe(RECIPES[0]).with_value(path, value)
+
+
+OWN = {"training": {"batch_size": 8, "transition": {"learning_rate": 0.25}}}
+
+
+def test_a_method_may_have_values_of_its_own(tmp_path):
+    recipe = read_recipe(write(tmp_path, chosen__jld=OWN))
+    jld, common = recipe.of("jld"), recipe.of("tampl")
+    assert (jld.training.batch_size, jld.training.transition.learning_rate) == (8, 0.25)
+    plain = read_recipe(write(tmp_path))
+    assert common == plain == recipe.of("vamp")
+    assert jld.training.representation == plain.training.representation
+    assert jld.of("jld") is jld and not jld.chosen
+    # What is changed afterwards is changed for all, and what was chosen stays.
+    wider = recipe.with_value("model.latent_dim", 3).with_seed(5).of("jld")
+    assert (wider.model.latent_dim, wider.training.batch_size, wider.training.seed) == (3, 8, 5)
+    recipe.write(tmp_path / "again.toml")
+    assert read_recipe(tmp_path / "again.toml").of("jld").as_tables() == jld.as_tables()
+
+
+@pytest.mark.parametrize(
+    "own, words",
+    [
+        ({"system": {"beta": 2.0}}, ("`chosen.jld.system`", "model and training")),
+        ({"training": 3}, ("`chosen.jld.training` is 3",)),
+        (3, ("`chosen.jld` is 3",)),
+        ({"training": {"colour": 1}}, ("[chosen.jld]", "unknown key `training.colour`")),
+        ({"training": {"epochs": 0}}, ("[chosen.jld]", "`training.epochs` is 0")),
+    ],
+)
+def test_a_wrong_choice_for_a_method_is_refused(tmp_path, own, words):
+    refuses(write(tmp_path, chosen={"jld": own}), *words)
+
+
+def test_a_choice_for_an_unknown_method_is_refused(tmp_path):
+    refuses(write(tmp_path, chosen__nobody=OWN), "[chosen.nobody]", "`method` is 'nobody'")

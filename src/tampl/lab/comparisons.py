@@ -79,7 +79,9 @@ def compare(
     """
     methods, seeds, out = _choose_methods(recipe, methods), _choose_seeds(recipe, seeds), Path(out)
     plans = [
-        RunPlan(recipe.with_seed(seed), method, out / "runs" / f"{method}-{seed}", method)
+        RunPlan(
+            recipe.of(method).with_seed(seed), method, out / "runs" / f"{method}-{seed}", method
+        )
         for seed in seeds
         for method in methods
     ]
@@ -143,6 +145,7 @@ def sweep(
         test: Whether to score on the test split; not where a setting is still to be chosen.
         resources: Data, time, device and processes.
     """
+    recipe = recipe.of(axis.method)
     seeds, out = _choose_seeds(recipe, seeds), Path(out)
     plans = [
         RunPlan(

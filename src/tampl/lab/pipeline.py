@@ -118,7 +118,7 @@ def train(
             which changes no weight. Ranks on one machine share it.
         ranks: The processes that train together. The leader calls this, the others `follow`.
     """
-    task = _Training(recipe, Path(data), Path(out), method, device, memory)
+    task = _Training(recipe.of(method), Path(data), Path(out), method, device, memory)
     ranks.lead(lambda: task)
     return task.carry_out(ranks, deadline=deadline)
 

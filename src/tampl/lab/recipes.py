@@ -4,6 +4,9 @@ The registries of systems and methods are read here and nowhere else. An error n
 value and the rule it breaks, in one line. An `Axis` is a setting of a recipe with the values that
 a sweep gives it.
 
+All methods are trained alike, but for what the section `[chosen.METHOD]` says: where trials with
+the same effort for each found other values best for one of them, in place of the common ones.
+
 A recipe of one's own data, `[system] name = "own data"`, has neither a simulator nor a section
 `[data]`: it says how to train, on any store. `propose_recipe` derives one from a store, with the
 defaults of `fit`.
@@ -13,7 +16,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,7 +47,11 @@ __all__ = [
     "resolve_system",
 ]
 
-SECTIONS = ("system", "data", "model", "training", "methods")
+SECTIONS = ("system", "data", "model", "training", "methods", "chosen")
+NEEDED = SECTIONS[:4]
+CHOSEN = ("model", "training")
+"""Sections that may have other values for one method."""
+
 Parsed = TypeVar("Parsed", bound=BaseModel)
 
 
@@ -59,6 +66,7 @@ class Recipe:
         model: The architecture, the same for every method.
         training: How to train, the same for every method.
         methods: The methods' own settings, by name.
+        chosen: Values in place of those of `model` and `training`, as tables by name of a method.
     """
 
     name: str
@@ -67,6 +75,7 @@ class Recipe:
     model: ModelSpec
     training: TrainingSpec
     methods: Mapping[str, Method]
+    chosen: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def system_name(self) -> str:
@@ -95,6 +104,15 @@ class Recipe:
         if name not in names:
             raise InputError(f"`method` is {name!r}; choose one of {', '.join(names)}")
         return find_method(name)
+
+    def of(self, name: str) -> "Recipe":
+        """The recipe that a method is trained by, with what was chosen for it."""
+        if not self.chosen:
+            return self
+        self.method(name)
+        tables = self.as_tables()
+        own = tables.pop("chosen").get(name, {})
+        return _resolve(self.name, _merge_tables(tables, own), known=self.methods)
 
     def with_seed(self, seed: int | None) -> "Recipe":
         """The same recipe with another training seed; None keeps its own."""
@@ -134,6 +152,7 @@ class Recipe:
             "model": _dump(self.model),
             "training": _dump(self.training),
             "methods": methods,
+            **({"chosen": dict(self.chosen)} if self.chosen else {}),
         }
 
     def write(self, path: Path) -> None:
@@ -147,7 +166,7 @@ def read_recipe(path: str | Path) -> Recipe:
     path = Path(path)
     tables = _read_toml(path)
     own = isinstance(tables.get("system"), dict) and tables["system"].get("name") == OWN_DATA
-    needed = [name for name in SECTIONS[:-1] if not (own and name == "data")]
+    needed = [name for name in NEEDED if not (own and name == "data")]
     missing = [name for name in needed if name not in tables]
     if missing:
         raise InputError(f"{path}: section [{missing[0]}] is missing")
@@ -188,12 +207,13 @@ def _resolve(
             f"`model.encoder.name` is {model.encoder.name!r}, which only the method macro-only "
             "uses, by itself; choose an encoder of microstates"
         )
-    return Recipe(
+    recipe = Recipe(
         name=name,
         system=_resolve_own(system, tables),
         data=_parse(DataPlan, tables["data"], "data") if "data" in tables else None,
         model=model,
         training=_parse(TrainingSpec, tables["training"], "training"),
+        chosen=tables.get("chosen", {}),
         methods={
             key: _parse(
                 type(method), _merge_tables(_dump(method), methods.get(key, {})), f"methods.{key}"
@@ -201,6 +221,24 @@ def _resolve(
             for key, method in known.items()
         },
     )
+    for method, own in recipe.chosen.items():
+        _refuse_bad_choice(recipe, method, own)
+    return recipe
+
+
+def _refuse_bad_choice(recipe: Recipe, method: str, own: object) -> None:
+    where = f"chosen.{method}"
+    for section, values in _require_table(own, where).items():
+        _require_table(values, f"{where}.{section}")
+        if section not in CHOSEN:
+            raise InputError(
+                f"unknown key `{where}.{section}`; a method may have values of its own in "
+                f"{' and '.join(CHOSEN)}"
+            )
+    try:
+        recipe.of(method)
+    except InputError as error:
+        raise InputError(f"[{where}]: {error}") from error
 
 
 def _resolve_own(system: dict[str, Any], tables: Mapping[str, Any]) -> System | None:

@@ -296,7 +296,7 @@ def train(
     with pipeline.joined(device) as ranks:
         found = propose_recipe(Store.open(data)) if recipe is None else read_recipe(recipe)
         method = method or ("tampl+" if recipe is None else "tampl")
-        chosen = found.with_seed(seed).with_epochs(epochs)
+        chosen = found.of(method).with_seed(seed).with_epochs(epochs)
         history = pipeline.train(
             chosen, data, out, method=method, device=device, memory=_to_bytes(memory), ranks=ranks
         )
@@ -515,7 +515,7 @@ def sweep(
     from ..recipes import Axis, parse_setting, read_recipe
 
     with joined(device) as ranks:
-        chosen = read_recipe(recipe).with_epochs(epochs)
+        chosen = read_recipe(recipe).of(method).with_epochs(epochs)
         key, values = parse_setting(setting)
         swept = sweep(
             chosen,

@@ -453,9 +453,9 @@ def _list_facts(
 ) -> dict[str, dict[str, Any]]:
     """The recipe's sections as groups of plain facts; a table within a section is a group."""
     groups: dict[str, dict[str, Any]] = {}
-    for section in ("system", "data", "model", "training", "methods"):
+    for section in ("system", "data", "model", "training", "methods", "chosen"):
         groups[section] = {}
-        for key, value in recipe[section].items():
+        for key, value in recipe.get(section, {}).items():
             nested = isinstance(value, Mapping)
             groups.update({f"{section}, {key}": dict(value)} if nested else {})
             groups[section].update({} if nested else {key: value})
