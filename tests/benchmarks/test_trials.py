@@ -34,8 +34,9 @@ def test_a_kept_list_changes_its_recipe(trials, path):
     changed = [trial.resolve(recipe) for trial in listed]
     assert all(each.data == recipe.data for each in changed)
     # What was best may be the recipe by now.
-    same = [each == recipe.of(t.method) for t, each in zip(listed, changed, strict=True)]
-    assert sum(same) <= 1 + sum(not trial.settings for trial in listed)
+    assert any(
+        each != recipe.of(trial.method) for trial, each in zip(listed, changed, strict=True)
+    )
 
 
 def test_a_name_given_twice_is_refused(trials, tmp_path):

@@ -348,7 +348,7 @@ def test_without_a_folder_the_recipe_names_it(tmp_path, monkeypatch):
 def test_a_method_is_trained_by_what_was_chosen_for_it(recipe, compared, tmp_path):
     own = {"training": {"transition": {"learning_rate": 3e-3}}}
     ours = replace(recipe, chosen={"jld": own})
-    again = compare(
+    compare(
         ours,
         tmp_path,
         methods=["tampl", "jld"],
