@@ -3,11 +3,13 @@
 import json
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import pytest
+import torch
 
 from command import call
 from tampl.errors import InputError
@@ -328,6 +330,26 @@ def test_runs_side_by_side_are_the_runs_one_by_one(recipe, compared, tmp_path):
             for out in (compared.out, tmp_path)
         ]
         assert best[0] == best[1]
+
+
+def test_a_run_that_found_the_device_full_is_trained_alone(
+    recipe, compared, tmp_path, monkeypatch, capsys
+):
+    """The workers are threads here, so that one of them can be made to fail."""
+    monkeypatch.setattr(campaign, "ProcessPoolExecutor", lambda *_: ThreadPoolExecutor(1))
+    train, full = campaign.train, {"jld-1"}
+
+    def crowded(recipe, data, out, **options):
+        if out.name in full:
+            full.remove(out.name)
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 26.00 MiB.")
+        return train(recipe, data, out, **options)
+
+    monkeypatch.setattr(campaign, "train", crowded)
+    resources = Resources(data=compared.out / "data", side_by_side=2)
+    found = compare(recipe, tmp_path, methods=["jld", "vamp"], seeds=[1], resources=resources)
+    assert not found.comparison.waiting and not found.comparison.failed and not full
+    assert "jld-1: the device was too full beside other runs" in capsys.readouterr().err
 
 
 def test_the_ledger_says_how_far_every_run_is(compared):

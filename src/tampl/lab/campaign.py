@@ -251,16 +251,28 @@ class Campaign:
         if self.resources.dask is not None:
             yield from self._finish_on_cluster(self.resources.dask)
             return
-        processes = self.resources.side_by_side
-        if processes == 1:
+        if self.resources.side_by_side == 1:
             yield from map(self.finish, self.plans)
             return
+        crowded: list[RunPlan] = []
+        yield from self._finish_side_by_side(crowded)
+        for plan in crowded:
+            say(f"{plan.folder}: the device was too full beside other runs; trained on alone")
+            yield self.finish(plan)
+
+    def _finish_side_by_side(self, crowded: list[RunPlan]) -> Iterator[tuple[Path, Trial | None]]:
+        """Puts into `crowded` the runs for which the device had no memory beside the others."""
+        processes = self.resources.side_by_side
         context = get_context("spawn")  # a forked process cannot use the parent's GPU
         threads = max(1, torch.get_num_threads() // processes)
         with ProcessPoolExecutor(processes, context, _start_worker, (threads,)) as pool:
             try:
-                for done in as_completed([pool.submit(self.finish, plan) for plan in self.plans]):
-                    yield done.result()
+                plans = {pool.submit(self.finish, plan): plan for plan in self.plans}
+                for done in as_completed(plans):
+                    if isinstance(done.exception(), torch.OutOfMemoryError):
+                        crowded.append(plans[done])
+                    else:
+                        yield done.result()
             except BrokenProcessPool as error:
                 raise InputError(
                     "a process that trained was ended from outside, perhaps because the memory "
