@@ -133,16 +133,59 @@ def test_units_are_uncorrelated_and_of_one_size():
     torch.testing.assert_close(units.inverse(u), x)
 
 
+def conserving(count, dtype=torch.float64):
+    """Values whose sum is conserved, and whose third dimension follows the others closely."""
+    x = torch.randn(count, 3, generator=torch_generator(0, "fixed"), dtype=torch.float64)
+    x[:, 2] = x[:, 0] + 0.003 * x[:, 2]
+    return torch.cat([x, 1 - x.sum(dim=1, keepdim=True)], dim=1).to(dtype)
+
+
 def test_units_do_not_blow_up_what_hardly_varies():
-    """A direction that is fixed, as a conserved sum, keeps a width beside the widest."""
-    x = torch.randn(500, 2, generator=torch_generator(0, "fixed"), dtype=torch.float64)
-    x = torch.cat([x, -x.sum(dim=1, keepdim=True)], dim=1)  # the three sum to zero
-    units = Units(3).double()
+    """A narrow direction keeps a width beside the widest; one that is fixed has no coordinate."""
+    x = conserving(500)
+    units = Units(4).double()
     units.calibrate(x)
-    assert units(x).isfinite().all()
-    narrow = torch.linalg.svdvals(units.back / x.std(dim=0))
-    torch.testing.assert_close(narrow[-1], LEAST_WIDTH * narrow[0])
+    widths = torch.linalg.svdvals(units.back / x.std(dim=0))
+    torch.testing.assert_close(widths[2], LEAST_WIDTH * widths[0])
+    assert widths[3] < 1e-12
     torch.testing.assert_close(units.inverse(units(x)), x)
+    # Along it nothing is seen.
+    torch.testing.assert_close(units(x + 5.0 * x.std(dim=0) ** 2), units(x))
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.float64])
+def test_what_is_conserved_stays_conserved(precision):
+    """Whatever the network says: here it has random weights."""
+    z = conserving(400, precision)
+    order = torch.randperm(400, generator=torch_generator(0, "order"))
+    with ambient_seed(0, "flow"):
+        velocity = VelocityMLP(4, hidden=[16], frequencies=2)
+    flow = FlowTransition(velocity, 4, step=midpoint, steps=2)
+    calibrated = CalibratedFlowTransition(flow).to(precision)
+    calibrated.calibrate(z, z[order])
+    generator = torch_generator(0, "noise")
+    ahead = z
+    for _ in range(20):
+        ahead = calibrated(ahead, torch.randn(z.shape, generator=generator).to(precision))
+    assert (ahead - z).abs().max() > 0.1
+    rounding = 1e4 * torch.finfo(precision).eps * ahead.abs().max()
+    assert (ahead.sum(dim=1) - 1).abs().max() < rounding
+
+
+def test_a_number_of_each_trajectory_stays_its_own():
+    """It varies between states and never in time, as the magnetisation of a closed system."""
+    generator = torch_generator(0, "own number")
+    z, z_next = (torch.randn(300, 3, generator=generator) for _ in range(2))
+    z_next[:, 1] = z[:, 1]
+    with ambient_seed(0, "flow"):
+        velocity = VelocityMLP(3, hidden=[16], frequencies=2)
+    calibrated = CalibratedFlowTransition(FlowTransition(velocity, 3, step=midpoint, steps=2))
+    calibrated.calibrate(z, z_next)
+    step = calibrated(z, torch.randn(300, 3, generator=generator))
+    torch.testing.assert_close(step[:, 1], z[:, 1], rtol=1e-6, atol=1e-6)
+    other = z + torch.tensor([0.0, 0.5, 0.0])
+    noise = torch.randn(300, 3, generator=generator)
+    assert (calibrated(other, noise) - other - (calibrated(z, noise) - z)).abs().max() > 1e-4
 
 
 def test_a_calibrated_flow_has_the_loss_of_increments_in_their_units(dtype, device, pairs):

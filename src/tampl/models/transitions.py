@@ -42,6 +42,9 @@ Noise = Mapping[str, Tensor]
 LEAST_WIDTH = 0.05
 """The least standard deviation in `Units`, in that of the widest direction."""
 
+FIXED = 1e-4
+"""A direction that is narrower than this does not vary, but for rounding."""
+
 
 class Transition(nn.Module, ABC):
     """One step of the latent dynamics.
@@ -189,7 +192,9 @@ class Units(nn.Module):
     eigenvectors of their correlations. The coordinates of latent states and macrostates are much
     correlated (on SIRS one direction has most of the variance), and what is small in the variance
     may decide the future. No s counts as less than `LEAST_WIDTH` of the largest: what varies less
-    is noise, or fixed, as a sum of observables that is conserved.
+    is noise. A direction that does not vary at all, as a sum of observables that is conserved, has
+    no coordinate: A and the way back are zero there. Data say nothing about motion along it, and
+    a network that were free to move there might leave the data without anything to hold it back.
 
     Arguments:
         size: Number of coordinates.
@@ -208,18 +213,19 @@ class Units(nn.Module):
     @torch.no_grad()
     def calibrate(self, x: Tensor) -> None:
         """Takes the units of values (n, size)."""
-        # A dimension that does not vary, as after a collapse, must not be divided by zero.
-        width = x.std(dim=0).clamp_min(torch.finfo(x.dtype).eps)
-        scaled = (x - x.mean(dim=0)) / width
-        correlation = (scaled.T @ scaled / (len(x) - 1)).double().cpu()
-        variances, turn = torch.linalg.eigh(correlation)
+        # In double precision: rounding must not pass for a direction that varies a little.
+        exact = x.cpu().double()
+        least = torch.finfo(x.dtype).eps
+        width = exact.std(dim=0).clamp_min(least)
+        scaled = (exact - exact.mean(dim=0)) / width
+        variances, turn = torch.linalg.eigh(scaled.T @ scaled / (len(x) - 1))
         # The sign of an eigenvector is anybody's choice: its largest component is positive.
         largest = turn.gather(0, turn.abs().argmax(dim=0, keepdim=True))
         turn = turn * torch.where(largest < 0, -1.0, 1.0)
         s = variances.clamp_min(0).sqrt()
-        s = s.clamp_min(LEAST_WIDTH * float(s[-1])).clamp_min(torch.finfo(x.dtype).eps)
-        turn, s, width = (value.to(x) for value in (turn, s, width))
-        self.centre.copy_(x.mean(dim=0))
+        turn = turn * (s > FIXED * s[-1])
+        s = s.clamp_min(LEAST_WIDTH * float(s[-1])).clamp_min(least)
+        self.centre.copy_(exact.mean(dim=0))
         self.axes.copy_(turn / s / width[:, None])
         self.back.copy_((turn * s).T * width)
 
