@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pages import (
+    claims,
+    column,
     laptops,
     laws,
     own_data,
@@ -18,30 +20,34 @@ from pages import (
     readme,
     runaway,
     scaling,
-    sirs_claims,
-    sirs_column,
     sirs_studies,
     small_lattice,
     trials,
     trust,
 )
+from pages.experiments import EXPERIMENTS, MIXING, SIRS
 from pages.records import Records, Section, join
 
 MARKS = ("<!-- results:begin -->\n", "<!-- results:end -->")
 PAGES: Mapping[str, Sequence[Section]] = {
     "README.md": readme.SECTIONS,
     "docs/results.md": (
-        *sirs_column.COLUMN,
-        *sirs_claims.CLAIMS,
+        *column.sections_of(SIRS),
+        *claims.sections_of(SIRS),
         *sirs_studies.STUDIES,
         *trials.PLUS,
+        *trials.EFFORT,
         *runaway.SECTIONS,
-        *sirs_column.RUNS,
+        *column.runs_of(SIRS),
+        *sirs_studies.FORMER,
         *small_lattice.SECTIONS,
         *ranking.SECTIONS,
         *trials.LAGS,
-        *laptops.SECTIONS,
+        *column.sections_of(MIXING),
+        *claims.sections_of(MIXING),
         *trials.MIXING,
+        *column.runs_of(MIXING),
+        *laptops.SECTIONS,
         *trials.POLYMER,
         *trust.SECTIONS,
         *laws.SECTIONS,
@@ -63,11 +69,12 @@ def write(root: Path) -> None:
     """Writes the pages of a tree, and their figures."""
     for page in PAGES:
         (root / page).write_text(rendered(root, page))
-    from pages.figures import draw_comparison, draw_predictions, draw_sirs
+    from pages.figures import draw_column, draw_comparison, draw_predictions
     from pages.polymer_regimes import draw_regimes
 
     records, images = Records(root / "results"), root / "docs" / "images"
-    draw_sirs(records, images)
+    for experiment in EXPERIMENTS:
+        draw_column(records, experiment.recipe, images)
     draw_predictions(records.runs("sirs-mini"), images / "sirs-mini-predictions.png")
     draw_regimes(records, images / "polymer-regimes.png")
     for recipe in ("sirs-mini", *laptops.TITLES):

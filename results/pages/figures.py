@@ -12,13 +12,13 @@ from tampl.lab.runs import RunRecord
 from tampl.lab.snapshots import Snapshots, take_snapshots
 from tampl.system import System
 
+from .claims import SCALES
 from .records import SEED, Record, Records
-from .sirs_claims import SCALES
 
 
-def draw_sirs(records: Records, images: Path) -> list[Path]:
-    """Writes `sirs-*.png`: predictions, comparison, strip of microstates, latent scales."""
-    runs = records.runs("sirs")
+def draw_column(records: Records, recipe: str, images: Path) -> list[Path]:
+    """Writes `RECIPE-*.png`: predictions, comparison, strip of microstates, latent scales."""
+    runs = records.runs(recipe)
     shown = _shown(runs)
     kind, cases = shown["tampl"].kind, shown["tampl"].cases
     labels = choose_labels(cases) or tuple(dict.fromkeys(case.label for case in cases.cases))
@@ -37,7 +37,7 @@ def draw_sirs(records: Records, images: Path) -> list[Path]:
             {method: _histories(runs, method) for method in SCALES}
         ),
     }
-    paths = {name: images / f"sirs-{name}.png" for name in drawn}
+    paths = {name: images / f"{recipe}-{name}.png" for name in drawn}
     for name, figure in drawn.items():
         paths[name].write_bytes(figures.png_bytes(figure))
     return list(paths.values())

@@ -1,10 +1,27 @@
-"""What was varied, tuned, timed and tried at the paper's size."""
+"""What was varied, tuned, timed and tried with SIRS at the paper's size."""
 
 from collections.abc import Mapping
 
+from tampl.lab.report.grids import name_of, score_text
+
 from .paper import JLD_WEIGHTS
 from .records import Record, Records, Section
-from .tables import accuracy_table, cost_table, listed, machine, seeded, sweep_table, tuning_table
+from .tables import (
+    accuracy_table,
+    cost_table,
+    listed,
+    machine,
+    seeded,
+    spread,
+    sweep_table,
+    tuning_table,
+)
+
+BEFORE = "compare-sirs-71f73e5.json"
+"""The column before, with another refit of TAMPL+."""
+
+EARLIER = ("compare-sirs-40.json", "compare-sirs-48.json", "sirs-tampl-42.json")
+"""Comparisons and a run with other settings, the latest first."""
 
 
 def write_jld_sweep(records: Records) -> str:
@@ -109,6 +126,41 @@ batch {accuracy["base"]["batch_size"]}. `results/accuracy.json`.
 {left}"""
 
 
+def write_earlier(records: Records) -> str:
+    """What was run with earlier settings of the recipe."""
+    latest, before, first = (records.load(name) for name in EARLIER)
+    column = records.load(BEFORE)
+    return f"""\
+### Earlier settings
+
+{column["settings"]["note"]} RMSE and MMD² of TAMPL+ were \
+{spread(column["scores"]["tampl+"]["rmse"])} and {spread(column["scores"]["tampl+"]["mmd"])}: \
+`results/{BEFORE}`. The plain scores of the other methods are nearly the same as then.
+
+{_describe_comparison(latest)}: `results/{EARLIER[0]}`. {latest["settings"]["note"]} \
+{_describe_comparison(before)}: `results/{EARLIER[1]}`. Before that, one run of \
+{first["epochs"]} epochs with a velocity network of 4 x 512, five equal steps and rates \
+of 2e-3: TAMPL {first["scores"]["tampl"]["rmse"]:.4f}, MMD² \
+{first["scores"]["tampl"]["mmd"]:.4f}, {first["median_epoch_seconds"]:.1f} s an epoch; \
+`results/{EARLIER[2]}`.
+"""
+
+
+def _describe_comparison(record: Record) -> str:
+    settings, scores = record["settings"], record["scores"]
+    parts = [
+        f"{name_of(key)} {score_text(scores[key]['rmse']['mean'])} "
+        f"(seed{'s' * (len(scores[key]['seeds']) > 1)} {listed(scores[key]['seeds'])})"
+        for key in record["methods"]
+        if key in scores
+    ]
+    return (
+        f"With {settings['epochs']} epochs, a velocity network of {settings['velocity']}, and "
+        f"{settings['steps']} graded steps, the runs that a time budget allowed had the RMSE "
+        f"{listed(parts)}"
+    )
+
+
 STUDIES = (
     Section(write_jld_sweep, ("sweep-sirs-jld.json",)),
     Section(write_dimension_sweep, ("sweep-sirs-latent_dim.json",)),
@@ -117,3 +169,4 @@ STUDIES = (
     Section(write_throughput, ("throughput.json",)),
     Section(write_trials, ("accuracy.json",)),
 )
+FORMER = (Section(write_earlier, (BEFORE, *EARLIER)),)

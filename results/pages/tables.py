@@ -1,6 +1,6 @@
 """Markdown tables of records that are one file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tampl.lab.report.grids import MISSING, name_of, spread_text
 from tampl.lab.runs import RunRecord
@@ -17,7 +17,7 @@ def table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *lines))
 
 
-def listed(values: Sequence[object]) -> str:
+def listed(values: Iterable[object]) -> str:
     """Values with commas between them."""
     return ", ".join(map(str, values))
 

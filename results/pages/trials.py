@@ -1,12 +1,20 @@
 """Trials, one training seed each, on validation data."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tampl.lab.report.grids import in_reading_order, name_of
+
+from . import paper
 from .records import Record, Records, Section
-from .tables import machine, table
+from .tables import listed, machine, table
 
 PROBE = "probe-polymer-fine.json"
+PLUS_RECORD, EFFORT_RECORD = "trials-sirs-plus.json", "trials-sirs-effort.json"
+MIXING_RECORD = "trials-mixing.json"
+
+CORRELATED = "4565386"
+"""The commit whose TAMPL+ had units of its law that were standardised, but still correlated."""
 
 UNTOLD = ("training.epochs",)
 """Settings with a column of their own."""
@@ -14,14 +22,65 @@ UNTOLD = ("training.epochs",)
 
 def write_plus(records: Records) -> str:
     """TAMPL+ on SIRS."""
+    found = records.load(PLUS_RECORD)
     return f"""\
 ### Trials of TAMPL+ on SIRS
 
-{_introduce(records.load("trials-sirs-plus.json"))} The units of the law were standardised, but \
-still correlated. `results/trials-sirs-plus.json`.
+{_introduce(found)} A trial without `lags` learns its representation from neighbouring frames. \
+{_describe_units(found)}{_describe_lowest(found)} `results/{PLUS_RECORD}`.
 
-{_tabulate(records.load("trials-sirs-plus.json"))}
+{_tabulate(found)}
 """
+
+
+def write_effort(records: Records) -> str:
+    """The same few rates and numbers of draws for every method on SIRS."""
+    found, recipe = records.load(EFFORT_RECORD), records.runs("sirs")[0].recipe
+    trials = sorted(found["trials"], key=_effort_of)
+    methods = in_reading_order({trial["method"] for trial in trials})
+    efforts, lines, chosen = list(dict.fromkeys(map(_effort_of, trials))), [], []
+    for method in methods:
+        own = {_effort_of(trial): trial for trial in trials if trial["method"] == method}
+        best = min(own, key=lambda effort: own[effort]["validation"])
+        cells = [_show_effort(own[key], key == best) if key in own else "" for key in efforts]
+        lines.append([name_of(method), *cells])
+        chosen.append(f"{name_of(method)} at {_name_effort(best)}")
+    without = [name_of(key) for key in paper.SCORES["sirs"] if key not in methods]
+    rate = recipe["training"]["transition"]["learning_rate"]
+    held = _name_effort((rate, recipe["model"]["transition"]["draws"]))
+    note = found["provenance"].get("note", "")
+    absent = f" No trial of {listed(without)} is recorded." if without else ""
+    return f"""\
+### Equal effort for the methods on SIRS
+
+The same rates of both parts and numbers of draws a pair for every method, \
+{listed(sorted({trial["settings"]["training.epochs"] for trial in trials}))} epochs, training \
+seed {listed(sorted({trial["seed"] for trial in trials}))}, on {machine(found)} at commit \
+{listed(sorted({trial["commit"] for trial in trials}))}. A cell has the validation RMSE that \
+chooses checkpoints, the lowest of a method in bold, and in brackets the RMSE against ensembles \
+from initial states of another data seed, whose noise floor is \
+{trials[0]["bounded"]["floor"][0]:.4f}. The first is without limits and envelope, the second \
+inside both. Lowest validation RMSE of the recorded trials: \
+{"; ".join(chosen)}. The recipe has {held}. {note}{absent} `results/{EFFORT_RECORD}`.
+
+{table(["", *map(_name_effort, efforts)], lines)}
+"""
+
+
+def _effort_of(trial: Mapping[str, Any]) -> tuple[float, int]:
+    """Rate and draws; a method that draws nothing has none."""
+    settings = trial["settings"]
+    return settings["training.transition.learning_rate"], settings.get("model.transition.draws", 0)
+
+
+def _name_effort(effort: tuple[float, int]) -> str:
+    rate, draws = effort
+    return f"rate {rate:g}" + (f" with {draws} draws" if draws else "")
+
+
+def _show_effort(trial: Mapping[str, Any], best: bool) -> str:
+    validation = _show_validation(trial)
+    return f"{f'**{validation}**' if best else validation} ({trial['bounded']['rmse']:.4f})"
 
 
 def write_lags(records: Records) -> str:
@@ -38,14 +97,14 @@ TAMPL+ whose representation learns from pairs of several lags (`lags` of \
 
 
 def write_mixing(records: Records) -> str:
-    """TAMPL+ on the mixture."""
-    found = records.load("trials-mixing.json")
+    """TAMPL+ and TAMPL on the mixture."""
+    found = records.load(MIXING_RECORD)
     return f"""\
-## Binary mixing at the paper's size: trials
+### Binary mixing at the paper's size: trials
 
-{_introduce(found)} An epoch has a third of the pairs. All methods have not been compared at this \
-size. Trials of 4565386 had correlated units of the law, those of 8d47dce the present ones. \
-`results/trials-mixing.json`.
+{_introduce(found)} An epoch has a third of the pairs. The encoder sees plain positions, or with \
+`harmonics` waves of them; a representation without `lags` learns from neighbouring frames. \
+{_describe_units(found)}{_describe_lowest(found)} `results/{MIXING_RECORD}`.
 
 {_tabulate(found)}
 """
@@ -90,12 +149,27 @@ def _introduce(record: Record) -> str:
     )
 
 
+def _describe_units(record: Record) -> str:
+    """Says which trials had other units of the law of TAMPL+ than the present ones."""
+    if all(trial["commit"] != CORRELATED for trial in record["trials"]):
+        return ""
+    return (
+        f"In trials of {CORRELATED} the units of the law of TAMPL+ were standardised, but still "
+        "correlated; later ones have the present units. "
+    )
+
+
+def _describe_lowest(record: Record) -> str:
+    best = min(record["trials"], key=lambda trial: trial["bounded"]["rmse"])
+    return f"Lowest RMSE: {best['name']}, {best['bounded']['rmse']:.4f}."
+
+
 def _tabulate(record: Record) -> str:
     """Scores first: the settings are long, and a page may have to be moved to see them."""
     header = ["trial", "RMSE", "MMD²", "validation RMSE", "latent std", "epochs", "commit"]
     lines = [list(_cells(trial)) for trial in record["trials"]]
-    floor = record["trials"][0]["bounded"]["floor"]
-    lines.append(["Simulation noise floor", *(f"{v:.4f}" for v in floor), *[""] * 5])
+    floors = zip(*(trial["bounded"]["floor"] for trial in record["trials"]), strict=True)
+    lines.append([name_of("floor"), *map(_show_range, floors), *[""] * 5])
     return table([*header, "settings"], lines)
 
 
@@ -105,7 +179,7 @@ def _cells(trial: Mapping[str, Any]) -> Iterator[str]:
     for key in ("rmse", "mmd"):
         beside = f"{plain[key]:.4f}" if plain[key] < 100 else "over 100"
         yield f"{ours[key]:.4f} ({beside})"
-    yield f"{trial['validation']:.3f}" if trial["validation"] < 100 else "over 100"
+    yield _show_validation(trial)
     yield f"{trial['latent'][-1]['std_mean']:.2g}"
     yield str(trial["settings"].get("training.epochs", "the recipe's"))
     yield trial["commit"]
@@ -114,7 +188,18 @@ def _cells(trial: Mapping[str, Any]) -> Iterator[str]:
     yield ", ".join(f"`{key}` {value}" for key, value in short.items())
 
 
-PLUS = (Section(write_plus, ("trials-sirs-plus.json",)),)
+def _show_range(values: Sequence[float]) -> str:
+    """One value, or the range of a floor that references simulated anew have changed."""
+    ends = dict.fromkeys(f"{value:.4f}" for value in (min(values), max(values)))
+    return " to ".join(ends)
+
+
+def _show_validation(trial: Mapping[str, Any]) -> str:
+    return f"{trial['validation']:.3f}" if trial["validation"] < 100 else "over 100"
+
+
+PLUS = (Section(write_plus, (PLUS_RECORD,)),)
+EFFORT = (Section(write_effort, (EFFORT_RECORD, "sirs"), optional=True),)
 LAGS = (Section(write_lags, ("trials-sirs-mini-lags.json",), optional=True),)
-MIXING = (Section(write_mixing, ("trials-mixing.json",)),)
+MIXING = (Section(write_mixing, (MIXING_RECORD,)),)
 POLYMER = (Section(write_polymer, ("trials-polymer-fine.json", PROBE), optional=True),)

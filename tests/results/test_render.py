@@ -22,7 +22,7 @@ FIGURES = ("predictions", "comparison", "strip", "latent_scale")
 sys.path.append(str(RESULTS))
 RENDER = importlib.import_module("render")
 OPEN = importlib.import_module("pages.records").Records
-DRAW = importlib.import_module("pages.figures").draw_sirs
+DRAW = importlib.import_module("pages.figures").draw_column
 
 CARDS = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs/systems").glob("*.md"))]
 RECORDS = [path for path in sorted(RESULTS.rglob("*.json")) if path.name != "plan.json"]
@@ -69,7 +69,8 @@ def tree(compared, tmp_path):
     runs = [path for path in (compared.out / "runs").iterdir() if path.name != "jld-43"]
     record_runs(runs, tmp_path / "results" / "sirs")
     shutil.copy(compared.out / "plan.json", tmp_path / "results")
-    for name in (*(f"sirs-{name}" for name in FIGURES), "polymer-regimes"):
+    columns = [f"{recipe}-{name}" for recipe in ("sirs", "mixing") for name in FIGURES]
+    for name in (*columns, "polymer-regimes"):
         (tmp_path / "docs" / "images" / f"{name}.png").unlink(missing_ok=True)
     return tmp_path
 
@@ -83,10 +84,11 @@ def test_kept_runs_make_their_sections_and_figures(tree, compared):
         assert f"{tampl.rmse.mean:.4f} ± {tampl.rmse.std:.4f}" in text
         assert "0.1056 ± 0.0201" in text
     assert "(n = 1)" in page and "Not there: JLD 43." in page
+    assert "Not run at this size: JLD-SIG, JLD-VIC, JLD-Recon, TwoStage-Recon." in page
     assert (tree / "docs/images/polymer-regimes.png").stat().st_size > 5_000
-    for name in FIGURES:
-        assert (tree / f"docs/images/sirs-{name}.png").stat().st_size > 5_000
-        assert f"images/sirs-{name}.png" in page
+    for name in (f"{recipe}-{name}" for recipe in ("sirs", "mixing") for name in FIGURES):
+        assert (tree / f"docs/images/{name}.png").stat().st_size > 5_000
+        assert f"images/{name}.png" in page
 
 
 def test_a_page_is_stable_until_a_record_changes(tree):
@@ -109,4 +111,4 @@ def test_a_page_is_not_made_without_its_records(tree):
 def test_figures_need_the_shown_seed(tree):
     (tree / "results" / "sirs" / "jld-42.json").unlink()
     with pytest.raises(InputError, match="lack jld with seed 42"):
-        DRAW(OPEN(tree / "results"), tree)
+        DRAW(OPEN(tree / "results"), "sirs", tree)
