@@ -21,11 +21,12 @@ def parameters(modules):
     return {k: v for k, v in modules.state_dict().items() if not k.startswith("target.")}
 
 
+@pytest.mark.parametrize("ahead", [None, 0.5])
 @pytest.mark.parametrize("lags", [None, (1, 3)])
-def test_cached_equals_literal(bench, lags):
+def test_cached_equals_literal(bench, lags, ahead):
     """Same losses and same parameters after several epochs, up to float64 rounding."""
     training = bench.training(epochs=4, transition={"average": 0.9})
-    tampl = Tampl(lags=lags)
+    tampl = Tampl(lags=lags, lambda_ahead=ahead)
     cached, literal = (
         bench.trainer(method, training) for method in (tampl, LiteralTampl(weights=tampl))
     )

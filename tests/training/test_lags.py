@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tampl import Dataset, Vector
 from tampl.errors import InputError
 from tampl.methods import Tampl, TamplPlus
-from tampl.methods.tampl import MapFit, Refit
+from tampl.methods.tampl import Ahead, MapFit, Refit
 from tampl.models import ModelSpec
 from tampl.models.transitions import FlowTransitionSpec
 from tampl.seeding import ambient_seed
@@ -203,3 +203,61 @@ def test_lags_that_no_trajectory_or_no_batch_holds_are_refused():
         make_trainer(make_numbered(), (1, FRAMES))
     with pytest.raises(InputError, match="a stage has 3 lags and a batch has 2 pairs"):
         make_trainer(make_numbered(), (1, 2, 3), batch_size=2)
+
+
+def make_delayed(runs=60, delay=4):
+    """x = (a, b), all noise, but that a is what b was some frames before; y is a."""
+    generator = np.random.default_rng(0)
+    b = generator.normal(size=(runs, FRAMES))
+    a = np.concatenate([generator.normal(size=(runs, delay)), b[:, :-delay]], axis=1)
+    return Dataset(np.stack([a, b], axis=-1), a[..., None], microstate=Vector(size=2))
+
+
+@pytest.mark.parametrize("delay, told", [(4, True), (3, False)])
+def test_what_shows_later_is_told_at_its_lag_and_at_no_other(delay, told):
+    """Of lags 1 and 4: b decides y four frames later, or three, which no pair sees."""
+    data = make_delayed(delay=delay)
+    training = TrainingSpec.model_validate(
+        {"epochs": 12, "batch_size": 24, "representation": {"learning_rate": 1e-2}}
+    )
+    frames = Frames.load(data, data.statistics, dtype=torch.float64)
+    spec = SPEC.model_copy(update={"latent_dim": 2})
+    method = Tampl(lags=(1, 4), lambda_ahead=1.0)
+    with ambient_seed(0, "weights"):
+        modules = method.modules(spec, data.description).to(torch.float64)
+    trainer = Trainer(method.turns(training), modules, frames=frames, training=training)
+    for _ in range(training.epochs):
+        log = trainer.run_epoch()
+    # Half of the pairs are one frame apart, where nothing is told of the noise of variance one.
+    expected = 0.5 if told else 1.0
+    assert log.losses["representation"]["ahead"] == pytest.approx(expected, abs=0.12)
+
+
+def test_the_mean_of_a_pair_is_that_of_its_lag():
+    with ambient_seed(0, "weights"):
+        ahead = Ahead(2, 3, lags=2, hidden=(8,))
+    z, lag = torch.randn(6, 2), torch.tensor([0, 1, 1, 0, 1, 0])
+    means = ahead.mlp(z).reshape(6, 2, 3)
+    torch.testing.assert_close(ahead(z, lag), means[torch.arange(6), lag])
+    torch.testing.assert_close(ahead(z), means[:, 0])
+
+
+def test_no_model_keeps_the_network_that_tells_ahead():
+    tampl, description = Tampl(lags=(1, 4), lambda_ahead=1.0), make_numbered().description
+    small = {"steps": 5, "batch_size": 8, "hidden": (8,)}
+    plus = TamplPlus(tampl=tampl, refit=Refit(**small), map=MapFit(**small))
+    for method in (tampl, plus):
+        assert "ahead" in dict(method.modules(SPEC, description).named_children())
+        data = make_numbered(runs=8)
+        model = method.fit(data, data, epochs=1, architecture=SPEC, device="cpu", progress=False)
+        assert not [name for name in model.state_dict() if "ahead" in name]
+
+
+def test_the_weights_of_the_other_modules_are_the_same_with_and_without_it():
+    description = make_numbered().description
+    weights = []
+    for tampl in (Tampl(), Tampl(lambda_ahead=1.0)):
+        with ambient_seed(0, "weights"):
+            found = tampl.modules(SPEC, description).state_dict()
+        weights.append({name: w for name, w in found.items() if not name.startswith("ahead.")})
+    torch.testing.assert_close(*weights, rtol=0, atol=0)

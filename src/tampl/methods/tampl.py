@@ -18,8 +18,9 @@ Reference: Han, Zhao, Li, "Learning Macroscopic Dynamics without Reconstructing 
 States".
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -32,6 +33,7 @@ from ..frozen import BatchSize, Count, Frozen, Steps
 from ..models import CalibratedFlowTransition, ModelSpec, Modules, Transition
 from ..models.parts import Widths
 from ..models.transitions import FlowTransitionSpec, JointFlowSpec
+from ..nn import MLP
 from ..training.settings import OptimiserSpec, TrainingSpec
 from ..training.stages import Batch, Latents, Losses, Stage, Turn, current_loss
 from .base import Method
@@ -49,12 +51,17 @@ class Tampl(Method):
             alone, as in the paper. Where frames follow each other fast, what decides the future
             hardly shows from one to the next, and a representation needs no trace of it; over
             longer lags it does. T is told the lag of a pair, and a forecast takes steps of 1.
+        lambda_ahead: Weight of one more loss of stage I, L_ahead: how well a network that no model
+            keeps tells the macrostates at the `lags` from z_t. The flow loss of stage I is mostly
+            noise, which no representation lowers; this one is the error of a mean. None for no
+            such loss, as in the paper.
     """
 
     lambda_cur: PositiveFloat = 1.0
     lambda_tr: PositiveFloat = 0.1
     # None, and not (1,): what was trained before there was a choice stays the same recipe.
     lags: tuple[Count, ...] | None = Field(None, min_length=2)
+    lambda_ahead: PositiveFloat | None = None
 
     @field_validator("lags")
     @classmethod
@@ -74,7 +81,11 @@ class Tampl(Method):
                 )
             transition = spec.transition.model_copy(update={"lags": self.lags})
             spec = spec.model_copy(update={"transition": transition})
-        return Modules.build(spec, description)
+        built = Modules.build(spec, description)
+        if self.lambda_ahead is not None:
+            lags, observables = len(self.lags or (1,)), len(description.observables)
+            built.add({"ahead": Ahead(spec.latent_dim, observables, lags=lags)})
+        return built
 
     def turns(self, training: TrainingSpec) -> tuple[Turn, ...]:
         return (Turn(self.stages(training), training.epochs),)
@@ -90,8 +101,8 @@ class Tampl(Method):
         """
         stage_one = Stage(
             name="representation",
-            moves=("encoder", "readout"),
-            needs=frozenset({"x", "y", "z_next"}),
+            moves=("encoder", "readout", *(["ahead"] if self.lambda_ahead else [])),
+            needs=frozenset({"x", "y", "z_next"} | ({"y_next"} if self.lambda_ahead else set())),
             loss=lambda modules, batch: representation_loss(
                 self, modules, batch, z_next=batch["z_next"], transition=transition
             ),
@@ -111,6 +122,31 @@ class Tampl(Method):
             lags=self.lags or (1,),
         )
         return stage_one, stage_two
+
+
+class Ahead(nn.Module):
+    """The mean of a later macrostate given z, for each of some lags.
+
+    Arguments:
+        latent_dim: Size of z.
+        observables: Size of y.
+        lags: How many lags.
+        hidden: Hidden widths of the network.
+    """
+
+    def __init__(
+        self, latent_dim: int, observables: int, *, lags: int, hidden: Sequence[int] = (128, 128)
+    ) -> None:
+        super().__init__()
+        self.lags = lags
+        self.mlp = MLP(latent_dim, lags * observables, hidden=hidden)
+
+    def forward(self, z: Tensor, lag: Tensor | None = None) -> Tensor:
+        """The means (B, m), each at the lag of a number; the first where none is given."""
+        means = self.mlp(z).unflatten(-1, (self.lags, -1))
+        if lag is None:
+            return means[:, 0]
+        return means.take_along_dim(lag[:, None, None], dim=1).squeeze(1)
 
 
 class Refit(Frozen):
@@ -200,6 +236,8 @@ class TamplPlus(Method):
             readout=first.readout,
         )
         built.add({"anchor": first.transition})
+        if self.tampl.lambda_ahead is not None:
+            built.add({"ahead": first.get_submodule("ahead")})
         return built
 
     def turns(self, training: TrainingSpec) -> tuple[Turn, ...]:
@@ -252,17 +290,14 @@ class LiteralTampl(Method):
         return built
 
     def turns(self, training: TrainingSpec) -> tuple[Turn, ...]:
-        representation = Stage(
-            name="representation",
-            moves=("encoder", "readout"),
-            needs=frozenset({"x", "y", "x_next"}),
+        cached, _ = self.weights.stages(training)
+        representation = replace(
+            cached,
+            needs=cached.needs - {"z_next"} | {"x_next"},
             loss=lambda modules, batch: representation_loss(
                 self.weights, modules, batch, z_next=_target(modules)(batch["x_next"])
             ),
-            draw=_draw,
-            optimiser=training.representation,
             finish=_copy_to_target,
-            lags=self.weights.lags or (1,),
         )
         transition = Stage(
             name="transition",
@@ -294,7 +329,12 @@ def representation_loss(
     current = current_loss(modules, z, batch["y"])
     l_tr = _find_transition(modules, transition).loss(z, z_next, batch.noise)
     total = weights.lambda_cur * current + weights.lambda_tr * l_tr
-    return Losses(total, {"cur": current, "tr": l_tr})
+    parts = {"cur": current, "tr": l_tr}
+    if weights.lambda_ahead is not None:
+        ahead = modules.get_submodule("ahead")(z, batch.noise.get("lag"))
+        parts["ahead"] = (ahead - batch["y_next"]).square().sum(dim=-1).mean()
+        total = total + weights.lambda_ahead * parts["ahead"]
+    return Losses(total, parts)
 
 
 def transition_loss(
