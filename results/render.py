@@ -48,6 +48,7 @@ PAGES: Mapping[str, Sequence[Section]] = {
         *trials.MIXING,
         *column.runs_of(MIXING),
         *laptops.SECTIONS,
+        *trials.MIXING_ON_LAPTOPS,
         *trials.POLYMER,
         *trust.SECTIONS,
         *laws.SECTIONS,

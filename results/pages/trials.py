@@ -12,7 +12,7 @@ from .tables import listed, machine, table
 PROBE = "probe-polymer-fine.json"
 CONSERVED, CONSERVED_RUNS = "conserved-sirs.json", "compare-sirs-034c42c.json"
 PLUS_RECORD, EFFORT_RECORD = "trials-sirs-plus.json", "trials-sirs-effort.json"
-MIXING_RECORD = "trials-mixing.json"
+MIXING_RECORD, MIXING_LAGS = "trials-mixing.json", "trials-mixing-mini-lags.json"
 
 CORRELATED = "4565386"
 """The commit whose TAMPL+ had units of its law that were standardised, but still correlated."""
@@ -118,7 +118,8 @@ def write_lags(records: Records) -> str:
 ### Small lattice: several lags
 
 TAMPL+ whose representation learns from pairs of several lags (`lags` of \
-[`tampl`](method.md#tampl)). {_introduce(records.load("trials-sirs-mini-lags.json"))} \
+[`tampl`](method.md#tampl)), and which with `lambda_ahead` learns to tell later macrostates. \
+{_introduce(records.load("trials-sirs-mini-lags.json"))} \
 `results/trials-sirs-mini-lags.json`.
 
 {_tabulate(records.load("trials-sirs-mini-lags.json"))}
@@ -134,6 +135,19 @@ def write_mixing(records: Records) -> str:
 {_introduce(found)} An epoch has a third of the pairs. The encoder sees plain positions, or with \
 `harmonics` waves of them; a representation without `lags` learns from neighbouring frames. \
 {_describe_units(found)}{_describe_lowest(found)} `results/{MIXING_RECORD}`.
+
+{_tabulate(found)}
+"""
+
+
+def write_mixing_lags(records: Records) -> str:
+    """TAMPL+ on the mixture of a laptop with several lags, and a loss of later macrostates."""
+    found = records.load(MIXING_LAGS)
+    return f"""\
+### Binary mixing on a laptop: several lags
+
+{_introduce(found)} `lambda_ahead` is the weight of the loss of \
+[later macrostates](method.md#tampl). `results/{MIXING_LAGS}`.
 
 {_tabulate(found)}
 """
@@ -234,4 +248,5 @@ PLUS = (
 EFFORT = (Section(write_effort, (EFFORT_RECORD, "sirs"), optional=True),)
 LAGS = (Section(write_lags, ("trials-sirs-mini-lags.json",), optional=True),)
 MIXING = (Section(write_mixing, (MIXING_RECORD,)),)
+MIXING_ON_LAPTOPS = (Section(write_mixing_lags, (MIXING_LAGS,), optional=True),)
 POLYMER = (Section(write_polymer, ("trials-polymer-fine.json", PROBE), optional=True),)
