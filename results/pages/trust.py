@@ -20,6 +20,7 @@ SYSTEMS = {
 COSTS = {
     "sirs": "SIRS, the paper's lattice",
     "mixing-mini": "Mixing, 400 particles",
+    "mixing": "Mixing, 512 particles",
     "polymer-mini": "Polymer, 40 beads",
     "polymer": "Polymer, 300 beads",
 }
