@@ -82,8 +82,8 @@ def _compared(recipe: str) -> Section:
     return Section(write_comparison(recipe), (record_of(recipe), recipe))
 
 
-SECTIONS = (
+MIXING = (
     _compared("mixing-mini"),
     Section(write_mixing_trials, ("mixing_trials.json",)),
-    _compared("polymer-mini"),
 )
+POLYMER = (_compared("polymer-mini"),)
