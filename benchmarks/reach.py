@@ -2,8 +2,8 @@
 
 TAMPL learns its latent state by losses of one step or of a few. What it could know at best, an
 encoder of the same shape shows that is taught nothing but the future: the macrostate some frames
-ahead, from the first frames of training trajectories, whose lattices are moved, mirrored and
-transposed at random. It is scored against the mean of ensembles from initial states of another
+ahead, from the first frames of training trajectories, moved by the symmetries of the lattice at
+random. It is scored against the mean of ensembles from initial states of another
 data seed; no test data are read. After k convolutions of stride two a site has seen 2^(k + 1) - 1
 sites across, and the mean over sites tells nothing of what lies further apart.
 
@@ -14,12 +14,13 @@ sites across, and the mean over sites tells nothing of what lies further apart.
 import argparse
 import time
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from tampl.data import Dataset, References, Store
 from tampl.errors import InputError
@@ -27,11 +28,27 @@ from tampl.files import strict_json
 from tampl.lab.provenance import provenance
 from tampl.lab.recipes import Recipe, read_recipe
 from tampl.microstates import Lattice
-from tampl.models.encoders import LatticeEncoderSpec
 from tampl.nn import MLP
 from tampl.seeding import ambient_seed, torch_generator
 
 RATE, FINAL, CLIP = 2e-3, 0.01, 1.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What every encoder is taught.
+
+    Attributes:
+        ahead: Frames from a microstate to the macrostates that are to be told.
+        first: How many first frames of a trajectory microstates are taken from.
+        epochs: How often a training goes over them.
+        batch_size: Microstates in a batch.
+    """
+
+    ahead: tuple[int, ...] = (4, 8, 15, 20)
+    first: int = 4
+    epochs: int = 16
+    batch_size: int = 64
 
 
 def main() -> None:
@@ -41,27 +58,27 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="store to train on")
     parser.add_argument("--truth", type=Path, required=True, help="store of ensembles")
     parser.add_argument("--widths", nargs="+", required=True, help="channels of each encoder")
-    parser.add_argument("--ahead", type=int, nargs="+", default=[4, 8, 15, 20], help="frames")
-    parser.add_argument("--first", type=int, default=4, help="frames of a trajectory to start at")
-    parser.add_argument("--epochs", type=int, default=16)
-    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--ahead", type=int, nargs="+", default=Plan.ahead)
+    parser.add_argument("--first", type=int, default=Plan.first)
+    parser.add_argument("--epochs", type=int, default=Plan.epochs)
+    parser.add_argument("--batch-size", type=int, default=Plan.batch_size)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     recipe, train = read_recipe(arguments.recipe), Store.open(arguments.data).dataset("train")
     truth = Store.open(arguments.truth).references("test")
     if not isinstance(train.description.microstate, Lattice):
         raise InputError("this benchmark is of lattices; choose a recipe of sirs")
+    ahead, first = tuple(arguments.ahead), arguments.first
+    plan = Plan(ahead, first, arguments.epochs, arguments.batch_size)
     rows = []
     for text in arguments.widths:
-        widths = tuple(map(int, text.split(",")))
-        row = measure(recipe, train, truth, widths, arguments)
-        rows.append(row)
+        rows.append(measure(recipe, train, truth, tuple(map(int, text.split(","))), plan))
         if not arguments.json:
-            print(row, flush=True)
+            print(rows[-1], flush=True)
     if arguments.json:
-        known = {key: getattr(arguments, key) for key in ("ahead", "first", "epochs")}
         sizes = {"states": len(truth.x), "members": truth.y.shape[1]}
-        found = {**known, **sizes, "noise": noise(train, truth, arguments.ahead), "encoders": rows}
+        noise = describe_noise(train, truth, plan.ahead)
+        found = {**asdict(plan), **sizes, "noise": noise, "encoders": rows}
         print(strict_json({**found, "provenance": provenance("cpu")}, indent=1))
 
 
@@ -69,30 +86,31 @@ def measure(
     recipe: Recipe,
     train: Dataset,
     truth: References,
-    widths: Sequence[int],
-    arguments: argparse.Namespace,
+    widths: tuple[int, ...],
+    plan: Plan,
 ) -> dict[str, Any]:
     """Trains an encoder; its squared errors by frames ahead, in standardised units."""
     generator, began = torch_generator(0, "reach"), time.perf_counter()
-    ahead, kind = arguments.ahead, train.description.microstate
-    assert isinstance(kind, Lattice)
-    assert isinstance(recipe.model.encoder, LatticeEncoderSpec)
-    spec = recipe.model.encoder.model_copy(update={"widths": tuple(widths)})
+    ahead, kind = plan.ahead, train.description.microstate
+    spec = recipe.model.encoder.model_copy(update={"widths": widths})
     observables = train.y.shape[-1]
     with ambient_seed(0, "weights"):
         encoder = spec.build(kind, recipe.model.latent_dim)
         head = MLP(recipe.model.latent_dim, len(ahead) * observables, hidden=[128])
     network = nn.Sequential(encoder, head)
-    y, unit = torch.as_tensor(standardised(train, train.y)).float(), arguments.batch_size
-    starts = len(train.x) * arguments.first
-    steps = arguments.epochs * starts // unit
+    y = torch.as_tensor(standardised(train, train.y)).float()
+    starts = len(train.x) * plan.first
+    steps = plan.epochs * starts // plan.batch_size
     optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps, RATE * FINAL)
     for _ in range(steps):
-        chosen = torch.randint(starts, (unit,), generator=generator)
-        run, frame = chosen // arguments.first, chosen % arguments.first
-        x = kind.network_input(torch.as_tensor(train.x[run, frame]), torch.float32)
-        told = network(move(x, generator)).unflatten(-1, (len(ahead), observables))
+        chosen = torch.randint(starts, (plan.batch_size,), generator=generator)
+        run, frame = chosen // plan.first, chosen % plan.first
+        stored = torch.as_tensor(train.x[run, frame])[:, None]
+        moved = kind.transformed(stored, kind.symmetries, generator).squeeze(1)
+        told = network(kind.network_input(moved, torch.float32)).unflatten(
+            -1, (len(ahead), observables)
+        )
         later = torch.stack([y[run, frame + k] for k in ahead], dim=1)
         optimiser.zero_grad()
         (told - later).square().mean().backward()
@@ -105,21 +123,11 @@ def measure(
         told = network(x).unflatten(-1, (len(ahead), observables)).numpy()
     errors = [float(((told[:, j] - mean[:, k]) ** 2).mean()) for j, k in enumerate(ahead)]
     return {
-        "widths": list(widths),
+        "widths": widths,
         "sites_across": 2 ** (len(widths) + 1) - 1,
         "squared_errors": errors,
         "seconds": time.perf_counter() - began,
     }
-
-
-def move(x: Tensor, generator: torch.Generator) -> Tensor:
-    """Lattices (B, C, L, L) shifted, mirrored and transposed alike, at random."""
-    side = x.shape[-1]
-    shifts = torch.randint(side, (2,), generator=generator).tolist()
-    mirrored, transposed = torch.randint(2, (2,), generator=generator).tolist()
-    x = torch.roll(x, shifts, dims=(-2, -1))
-    x = x.flip(-1) if mirrored else x
-    return x.transpose(-2, -1) if transposed else x
 
 
 def standardised(train: Dataset, y: np.ndarray) -> np.ndarray:
@@ -128,7 +136,7 @@ def standardised(train: Dataset, y: np.ndarray) -> np.ndarray:
     return (y - unit.mean) / unit.std
 
 
-def noise(train: Dataset, truth: References, ahead: Sequence[int]) -> list[float]:
+def describe_noise(train: Dataset, truth: References, ahead: Sequence[int]) -> list[float]:
     """What the ensembles' own noise adds to a squared error of their mean."""
     spread = standardised(train, truth.y).var(axis=1, ddof=1).mean(axis=(0, -1))
     return [float(spread[k] / truth.y.shape[1]) for k in ahead]

@@ -19,7 +19,7 @@ from tampl.data import References, Store
 from tampl.evaluation import score
 from tampl.lab.provenance import provenance
 
-FIXED = 1e-3
+STILL = 1e-3
 """A coordinate that varies less, in units of one, between encoded states does not vary."""
 
 
@@ -43,7 +43,7 @@ def describe(path: Path, truth: References) -> Iterator[tuple[str, dict[str, flo
     flow.transition.map = None
     yield "as trained, flow", measure(flow, truth)
     state = model.transition.state(model.start_arrays(truth.x, truth.y[:, 0, 0]))
-    fixed = state.std(dim=0) < FIXED
+    fixed = state.std(dim=0) < STILL
     for units in (model.transition.state, model.transition.increment):
         units.axes[:, fixed] = 0
         units.back[fixed] = 0

@@ -16,20 +16,20 @@ from .tables import listed, table
 CLOSURES = ("mean_field", "pair")
 SCALES = ("tampl", "jld")
 """The methods whose latent scales are set side by side."""
-PEAKS = (
-    "Time and height of the peaks of the mean trajectory, averaged over test microstates, and t"
-)
+SPREAD = "the forecast's spread over the true one"
+PEAKS = "time and height of the peaks of the mean trajectory, averaged over test microstates"
 
 
 def write_claims(experiment: Experiment, records: Records) -> str:
     """Peaks, spread and latent scale."""
     runs, column = records.runs(experiment.recipe), records.comparisons[experiment.recipe]
+    shown = [PEAKS, SPREAD] if experiment.peaking else [SPREAD]
     said = [describe_closures(runs), experiment.claim, describe_spread(runs, experiment.watched)]
     return f"""\
 {experiment.heading("the paper's claims as numbers")}
 
-{PEAKS if experiment.peaking else "T"}he forecast's spread over the true one, both as root mean \
-squares over microstates and times; means over training seeds.
+The columns: {", and ".join(shown)}, both as root mean squares over microstates and times; means \
+over training seeds.
 
 {claims_table(runs, column.choices, experiment.peaking)}
 

@@ -68,16 +68,17 @@ def write_conserved(records: Records) -> str:
     """Three runs of TAMPL+, one of which ran along a conserved sum."""
     found, runs = records.load(CONSERVED), records.load(CONSERVED_RUNS)
     commit, scores = runs["provenance"]["commit"], runs["scores"]["tampl+"]["rmse"]
+    models = found["models"]
     lines = [
-        [name.replace("-", " "), *(f"{each['bounded']:.4f} ({each['plain']:.4f})" for each in row)]
-        for name, row in ((name, own.values()) for name, own in found["models"].items())
+        [name.replace("-", " "), *(f"{e['bounded']:.4f} ({e['plain']:.4f})" for e in own.values())]
+        for name, own in models.items()
     ]
-    columns = list(next(iter(found["models"].values())))
+    columns = list(next(iter(models.values())))
     return f"""\
 ### A conserved sum
 
-With the lags and the wider refit of `recipes/sirs.toml`, the runs of commit {commit} have on the \
-test set an RMSE of {listed([f"{value:.4f}" for value in scores["values"]])} with seeds \
+With lags, a wider refit and a wider map, TAMPL+ has at commit {commit} on the test set an RMSE \
+of {listed([f"{value:.4f}" for value in scores["values"]])} with seeds \
 {listed(runs["scores"]["tampl+"]["seeds"])} (`results/{CONSERVED_RUNS}`). Looked into on \
 validation data: S + I + R is always 1, and the units of the refitted law gave this sum a \
 coordinate, which is zero in all data, so that nothing held the map back there. With one seed \

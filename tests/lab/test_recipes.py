@@ -8,6 +8,7 @@ import pytest
 import tomli_w
 
 from tampl.errors import InputError
+from tampl.lab.commented import write_commented
 from tampl.lab.recipes import Recipe, read_recipe, resolve_system
 from tampl.methods import METHODS
 from tampl.systems import SIRS
@@ -352,7 +353,9 @@ def test_a_method_may_have_values_of_its_own(tmp_path):
     wider = recipe.with_value("model.latent_dim", 3).with_seed(5).of("jld")
     assert (wider.model.latent_dim, wider.training.batch_size, wider.training.seed) == (3, 8, 5)
     recipe.write(tmp_path / "again.toml")
-    assert read_recipe(tmp_path / "again.toml").of("jld").as_tables() == jld.as_tables()
+    (tmp_path / "commented.toml").write_text(write_commented(recipe))
+    for name in ("again", "commented"):
+        assert read_recipe(tmp_path / f"{name}.toml").of("jld").as_tables() == jld.as_tables()
 
 
 @pytest.mark.parametrize(

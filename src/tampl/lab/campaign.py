@@ -17,7 +17,7 @@ a training is estimated from its own epochs, or else from those of other runs of
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
@@ -254,15 +254,15 @@ class Campaign:
         if self.resources.side_by_side == 1:
             yield from map(self.finish, self.plans)
             return
-        crowded: list[RunPlan] = []
-        yield from self._finish_side_by_side(crowded)
-        for plan in crowded:
+        for plan in (yield from self._finish_side_by_side()):
             say(f"{plan.folder}: the device was too full beside other runs; trained on alone")
             yield self.finish(plan)
 
-    def _finish_side_by_side(self, crowded: list[RunPlan]) -> Iterator[tuple[Path, Trial | None]]:
-        """Puts into `crowded` the runs for which the device had no memory beside the others."""
-        processes = self.resources.side_by_side
+    def _finish_side_by_side(
+        self,
+    ) -> Generator[tuple[Path, Trial | None], None, list[RunPlan]]:
+        """Returns the runs for which the device had no memory beside the others."""
+        processes, crowded = self.resources.side_by_side, []
         context = get_context("spawn")  # a forked process cannot use the parent's GPU
         threads = max(1, torch.get_num_threads() // processes)
         with ProcessPoolExecutor(processes, context, _start_worker, (threads,)) as pool:
@@ -284,6 +284,7 @@ class Campaign:
                 for worker in active_children():
                     worker.terminate()
                 raise
+        return crowded
 
     def _finish_on_cluster(self, address: str) -> Iterator[tuple[Path, Trial | None]]:
         # The clock of a deadline begins anew with each machine; that of the day is common.

@@ -50,6 +50,9 @@ def write_commented(recipe: Recipe) -> str:
             "",
             *_write_section(f"methods.{key}", recipe.method(name), tables["methods"][name]),
         ]
+    if recipe.chosen:
+        lines += ["", *_comment("What was chosen for one method, in place of the values above.")]
+        lines += [tomli_w.dumps({"chosen": tables["chosen"]}).rstrip()]
     return "\n".join(lines) + "\n"
 
 

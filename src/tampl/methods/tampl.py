@@ -12,7 +12,8 @@ then \bar E <- E, and stage II moves the transition alone by the unweighted
 pass every frame is encoded, and that cache (`z`, `z_next` of a batch) is the data of the
 transition pass and holds the targets of the next representation pass. `Tampl` works so.
 `LiteralTampl` keeps a copy of the encoder and applies it to every batch, as the algorithm is
-printed; it gives the same numbers and is here to prove it. `TamplPlus` goes beyond the paper.
+printed; it gives the same numbers and is here to prove it. Beyond the paper go several lags, a
+loss of later macrostates (`Ahead`) and `TamplPlus`.
 
 Reference: Han, Zhao, Li, "Learning Macroscopic Dynamics without Reconstructing Microscopic
 States".
@@ -99,10 +100,14 @@ class Tampl(Method):
             training: Whose optimisers they use.
             transition: Name of the module that is T.
         """
+        moves, needs = ["encoder", "readout"], {"x", "y", "z_next"}
+        if self.lambda_ahead is not None:
+            moves.append("ahead")
+            needs.add("y_next")
         stage_one = Stage(
             name="representation",
-            moves=("encoder", "readout", *(["ahead"] if self.lambda_ahead else [])),
-            needs=frozenset({"x", "y", "z_next"} | ({"y_next"} if self.lambda_ahead else set())),
+            moves=tuple(moves),
+            needs=frozenset(needs),
             loss=lambda modules, batch: representation_loss(
                 self, modules, batch, z_next=batch["z_next"], transition=transition
             ),

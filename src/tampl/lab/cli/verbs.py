@@ -296,6 +296,7 @@ def train(
     with pipeline.joined(device) as ranks:
         found = propose_recipe(Store.open(data)) if recipe is None else read_recipe(recipe)
         method = method or ("tampl+" if recipe is None else "tampl")
+        # First what the recipe chose for the method: options win.
         chosen = found.of(method).with_seed(seed).with_epochs(epochs)
         history = pipeline.train(
             chosen, data, out, method=method, device=device, memory=_to_bytes(memory), ranks=ranks
